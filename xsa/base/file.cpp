@@ -1,0 +1,107 @@
+#include "xsa/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "xsa/base/error.h"
+
+namespace xsa {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, std::string_view action) {
+  throw Error(cat(path.string(), ": cannot ", action, ": ", std::strerror(errno)));
+}
+
+/// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  Descriptor(const fs::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+std::string read_file(const fs::path& path) {
+  const Descriptor file(path, O_RDONLY);
+  if (!file.valid()) fail(path, "open");
+  std::string content;
+  char buffer[1 << 16];
+  for (ssize_t count; (count = ::read(file.get(), buffer, sizeof buffer)) != 0;) {
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(path, "read");
+    content.append(buffer, static_cast<std::size_t>(count));
+  }
+  return content;
+}
+
+void sync_path(const fs::path& path) {
+  const Descriptor file(path, O_RDONLY);
+  if (!file.valid()) fail(path, "open");
+  if (::fsync(file.get()) != 0) fail(path, "sync");
+}
+
+void atomic_write(const fs::path& path, std::string_view content) {
+  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::error_code error;
+  fs::create_directories(parent, error);
+  check(!error, parent.string(), ": cannot create folder: ", error.message());
+  const fs::path aside = path.string() + ".partial";
+  {
+    const Descriptor file(aside, O_WRONLY | O_CREAT | O_TRUNC);
+    if (!file.valid()) fail(aside, "create");
+    for (std::size_t written = 0; written < content.size();) {
+      const ssize_t count = ::write(file.get(), content.data() + written, content.size() - written);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) fail(aside, "write");
+      written += static_cast<std::size_t>(count);
+    }
+    if (::fsync(file.get()) != 0) fail(aside, "sync");
+  }
+  if (::rename(aside.c_str(), path.c_str()) != 0) fail(path, "replace");
+  sync_path(parent);
+}
+
+MappedFile::MappedFile(const fs::path& path) {
+  const Descriptor file(path, O_RDONLY);
+  if (!file.valid()) fail(path, "open");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) fail(path, "inspect");
+  check(S_ISREG(status.st_mode), path.string(), ": expected a regular file");
+  size_ = static_cast<std::size_t>(status.st_size);
+  if (size_ == 0) return;
+  void* address = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (address == MAP_FAILED) fail(path, "map");
+  data_ = static_cast<const std::byte*>(address);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+}  // namespace xsa

@@ -1,0 +1,39 @@
+// Files that survive a kill: written aside, synced, renamed. Every error names the path and the system's reason.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace xsa {
+
+/// The whole file. Throws Error if it cannot be read.
+std::string read_file(const std::filesystem::path& path);
+
+/// Replaces path by `content` in one step: a reader sees the old file or the new one, also after a power cut.
+/// Creates missing parent folders.
+void atomic_write(const std::filesystem::path& path, std::string_view content);
+
+/// Flushes a file's or a folder's data and names to the disk.
+void sync_path(const std::filesystem::path& path);
+
+/// A read-only view of a file's bytes (mmap); an empty file is an empty span.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace xsa

@@ -1,0 +1,73 @@
+// How a model is trained; the schedule is the paper's: linear warm-up, cosine to a tenth of the peak.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "xsa/base/fields.h"
+#include "xsa/data/dataset.h"
+#include "xsa/model/config.h"
+
+namespace xsa::train {
+
+struct TrainConfig {
+  std::int64_t steps = 300;
+  std::int64_t batch_size = 12;
+  std::int64_t accumulation = 1;
+  double lr = 2e-3;
+  double min_lr_ratio = 0.1;
+  std::int64_t warmup_steps = 30;
+  double weight_decay = 0.1;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double adam_eps = 1e-8;
+  double grad_clip = 1.0;
+  std::int64_t seed = 1337;
+  std::int64_t threads = 0;
+  std::int64_t log_every = 10;
+  std::int64_t eval_every = 50;
+  std::int64_t eval_rows = 64;
+  std::int64_t checkpoint_every = 100;
+  std::int64_t keep_checkpoints = 2;
+  std::int64_t loss_chunk = 1024;
+
+  template <class Self, class Visitor>
+  static void fields(Self& self, Visitor&& field) {
+    field("steps", self.steps, "optimizer steps", at_least(1));
+    field("batch_size", self.batch_size, "sequences of one forward and backward", at_least(1));
+    field("accumulation", self.accumulation, "forward and backward passes of one step", at_least(1));
+    field("lr", self.lr, "peak learning rate", above(0));
+    field("min_lr_ratio", self.min_lr_ratio, "final learning rate as a share of the peak", between(0, 1));
+    field("warmup_steps", self.warmup_steps, "steps of linear warm-up", at_least(0));
+    field("weight_decay", self.weight_decay, "AdamW's decay, of matrices only", at_least(0));
+    field("beta1", self.beta1, "AdamW's first moment", between(0, 0.99999));
+    field("beta2", self.beta2, "AdamW's second moment", between(0, 0.99999999));
+    field("adam_eps", self.adam_eps, "AdamW's epsilon", above(0));
+    field("grad_clip", self.grad_clip, "largest gradient norm; 0: no clipping", at_least(0));
+    field("seed", self.seed, "of initial weights and data order", at_least(0));
+    field("threads", self.threads, "CPU threads; 0: all cores", at_least(0));
+    field("log_every", self.log_every, "steps between lines of metrics", at_least(1));
+    field("eval_every", self.eval_every, "steps between validations; the end is always one", at_least(1));
+    field("eval_rows", self.eval_rows, "validation sequences; 0: all", at_least(0));
+    field("checkpoint_every", self.checkpoint_every, "steps between checkpoints; the end is always one", at_least(1));
+    field("keep_checkpoints", self.keep_checkpoints, "newest checkpoints kept; 0: all", at_least(0));
+    field("loss_chunk", self.loss_chunk, "rows of logits held at once", at_least(1));
+  }
+
+  void validate() const;
+};
+
+/// Learning rate of step 0, 1, ... (XSA's recipe; docs/training.md).
+double learning_rate(const TrainConfig& config, std::int64_t step);
+
+/// All that one training run depends on.
+struct RunConfig {
+  model::ModelConfig model;
+  data::DataConfig data;
+  TrainConfig train;
+};
+/// {"model": {...}, "data": {...}, "train": {...}} and back. An unknown table or key is a UsageError.
+Json to_json(const RunConfig& config);
+RunConfig run_config_from_json(const Json& json);
+
+}  // namespace xsa::train
