@@ -1,5 +1,5 @@
-// Errors that reach the user. Each text says who speaks, what was expected, what came and what to do.
-// Not for internal invariants: those are tests' work.
+// Errors that reach the user. Each text says who speaks, what was expected, what came and what to
+// do. Not for internal invariants: those are tests' work.
 #pragma once
 
 #include <sstream>
@@ -31,13 +31,15 @@ std::string cat(const Parts&... parts) {
 /// Throws Error with the joined parts unless `holds`.
 template <class... Parts>
 void check(bool holds, const Parts&... parts) {
-  if (!holds) [[unlikely]] throw Error(cat(parts...));
+  if (!holds) [[unlikely]]
+    throw Error(cat(parts...));
 }
 
 /// Throws UsageError with the joined parts unless `holds`.
 template <class... Parts>
 void check_usage(bool holds, const Parts&... parts) {
-  if (!holds) [[unlikely]] throw UsageError(cat(parts...));
+  if (!holds) [[unlikely]]
+    throw UsageError(cat(parts...));
 }
 
 }  // namespace xsa

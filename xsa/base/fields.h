@@ -1,4 +1,5 @@
-// One visitor per configuration struct: defaults, parsing, ranges, help, JSON and docs all come from it.
+// One visitor per configuration struct: defaults, parsing, ranges, help, JSON and docs all come
+// from it.
 //
 //   struct TrainConfig {
 //     double lr = 1e-3;
@@ -25,7 +26,8 @@
 
 namespace xsa {
 
-/// What a field may hold. Numbers: [min, max], or (min, max] where `open`. Strings: one of `choices`, if there are any.
+/// What a field may hold. Numbers: [min, max], or (min, max] where `open`. Strings: one of
+/// `choices`, if there are any.
 struct Range {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
@@ -47,7 +49,8 @@ void read(const std::string& where, const Json& json, bool& value);
 void read(const std::string& where, const Json& json, std::int64_t& value);
 void read(const std::string& where, const Json& json, double& value);
 void read(const std::string& where, const Json& json, std::string& value);
-/// A command line's text as the JSON value that a field of this type reads: "3e-4" -> 0.0003, "true" -> true.
+/// A command line's text as the JSON value that a field of this type reads: "3e-4" -> 0.0003,
+/// "true" -> true.
 template <class T>
 Json parse_text(const std::string& text) {
   if constexpr (std::is_same_v<T, std::string>) return text;
@@ -72,9 +75,11 @@ template <class Config>
 std::vector<FieldHelp> help_of() {
   std::vector<FieldHelp> rows;
   const Config defaults;
-  Config::fields(defaults, [&](const char* name, const auto& value, const char* help, const Range& range = {}) {
+  Config::fields(defaults, [&](const char* name, const auto& value, const char* help,
+                               const Range& range = {}) {
     using T = std::remove_cvref_t<decltype(value)>;
-    rows.push_back({name, std::string(detail::type_name<T>()), Json(value).dump(), help, describe(range)});
+    rows.push_back(
+        {name, std::string(detail::type_name<T>()), Json(value).dump(), help, describe(range)});
   });
   return rows;
 }
@@ -82,7 +87,9 @@ std::vector<FieldHelp> help_of() {
 template <class Config>
 Json to_json(const Config& config) {
   Json json = Json::object();
-  Config::fields(config, [&](const char* name, const auto& value, const char*, const Range& = {}) { json[name] = value; });
+  Config::fields(config, [&](const char* name, const auto& value, const char*, const Range& = {}) {
+    json[name] = value;
+  });
   return json;
 }
 
@@ -93,35 +100,39 @@ std::vector<std::string> field_names() {
   return names;
 }
 
-/// Sets the fields that `json` names and leaves the others. Throws UsageError for an unknown key (with the nearest
-/// match), a wrong type or a value out of range. `where` is the table's name, e.g. "train".
+/// Sets the fields that `json` names and leaves the others. Throws UsageError for an unknown key
+/// (with the nearest match), a wrong type or a value out of range. `where` is the table's name,
+/// e.g. "train".
 template <class Config>
 void apply_json(Config& config, const Json& json, const std::string& where) {
   check_usage(json.is_object(), where, ": expected a table of settings, got ", json.dump());
   for (const auto& [key, value] : json.items()) {
     bool known = false;
-    Config::fields(config, [&](const char* name, auto& field, const char*, const Range& range = {}) {
-      if (key != name) return;
-      known = true;
-      const std::string full_name = where + "." + key;
-      auto updated = field;
-      detail::read(full_name, value, updated);
-      if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, bool>) {
-        if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(field)>>) {
-          detail::check_range(full_name, static_cast<double>(updated), range);
-        } else {
-          detail::check_range(full_name, updated, range);
-        }
-      }
-      field = updated;
-    });
-    check_usage(known, where, ": unknown setting '", key, "'", did_you_mean(key, field_names<Config>()));
+    Config::fields(config,
+                   [&](const char* name, auto& field, const char*, const Range& range = {}) {
+                     if (key != name) return;
+                     known = true;
+                     const std::string full_name = where + "." + key;
+                     auto updated = field;
+                     detail::read(full_name, value, updated);
+                     if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, bool>) {
+                       if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(field)>>) {
+                         detail::check_range(full_name, static_cast<double>(updated), range);
+                       } else {
+                         detail::check_range(full_name, updated, range);
+                       }
+                     }
+                     field = updated;
+                   });
+    check_usage(known, where, ": unknown setting '", key, "'",
+                did_you_mean(key, field_names<Config>()));
   }
 }
 
 /// Sets one field from a command line's text, e.g. ("lr", "3e-4"). Errors as apply_json.
 template <class Config>
-void apply_text(Config& config, const std::string& key, const std::string& text, const std::string& where) {
+void apply_text(Config& config, const std::string& key, const std::string& text,
+                const std::string& where) {
   Json json = Json::object();
   Config::fields(config, [&](const char* name, const auto& field, const char*, const Range& = {}) {
     if (key == name) json[key] = detail::parse_text<std::remove_cvref_t<decltype(field)>>(text);

@@ -1,4 +1,5 @@
-// Files that survive a kill: written aside, synced, renamed. Every error names the path and the system's reason.
+// Files that survive a kill: written aside, synced, renamed. Every error names the path and the
+// system's reason.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,8 @@ namespace xsa {
 /// The whole file. Throws Error if it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
-/// Replaces path by `content` in one step: a reader sees the old file or the new one, also after a power cut.
-/// Creates missing parent folders.
+/// Replaces path by `content` in one step: a reader sees the old file or the new one, also after a
+/// power cut. Creates missing parent folders.
 void atomic_write(const std::filesystem::path& path, std::string_view content);
 
 /// Flushes a file's or a folder's data and names to the disk.

@@ -1,4 +1,5 @@
-// JSON as the project reads and writes it: keys keep their order; a file is written aside, synced, renamed.
+// JSON as the project reads and writes it: keys keep their order; a file is written aside, synced,
+// renamed.
 #pragma once
 
 #include <filesystem>

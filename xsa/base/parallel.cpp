@@ -33,7 +33,8 @@ Parallel threads(std::int64_t workers) {
       }
     };
     std::vector<std::jthread> team;
-    for (std::int64_t worker = 1; worker < std::min(workers, count); ++worker) team.emplace_back(work, worker);
+    for (std::int64_t worker = 1; worker < std::min(workers, count); ++worker)
+      team.emplace_back(work, worker);
     work(0);
     team.clear();
     if (first_error) std::rethrow_exception(first_error);

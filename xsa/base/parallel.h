@@ -1,6 +1,6 @@
-// How Torch-free code runs in parallel: the caller hands it a Parallel. The operator passes one made of
-// at::parallel_for (two OpenMP runtimes in one process would oversubscribe); tests and Torch-free
-// programs use serial() or threads(n).
+// How Torch-free code runs in parallel: the caller hands it a Parallel. The operator passes one
+// made of at::parallel_for (two OpenMP runtimes in one process would oversubscribe); tests and
+// Torch-free programs use serial() or threads(n).
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace xsa {
 
 /// A bounded team of workers.
 struct Parallel {
-  /// task(index, worker): `worker` in [0, workers) is never used by two running tasks at once, so that
-  /// it may own a workspace.
+  /// task(index, worker): `worker` in [0, workers) is never used by two running tasks at once, so
+  /// that it may own a workspace.
   using Task = std::function<void(std::int64_t index, std::int64_t worker)>;
 
   std::int64_t workers = 1;
@@ -23,7 +23,8 @@ struct Parallel {
 /// One worker: the calling thread.
 Parallel serial();
 
-/// `workers` threads, started and joined by each call of run (for tests, benchmarks and long tasks).
+/// `workers` threads, started and joined by each call of run (for tests, benchmarks and long
+/// tasks).
 Parallel threads(std::int64_t workers);
 
 }  // namespace xsa

@@ -17,10 +17,11 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Work up to `done` existed before this process (a resumed run): it does not count for the time left.
+  /// Work up to `done` existed before this process (a resumed run): it does not count for the time
+  /// left.
   void start_at(std::int64_t done);
-  /// Redraws at most ten times a second on a terminal; elsewhere a line at most every ten seconds, and at the end.
-  /// `details`: e.g. "loss 2.135  val 2.150  21.3k tokens/s".
+  /// Redraws at most ten times a second on a terminal; elsewhere a line at most every ten seconds,
+  /// and at the end. `details`: e.g. "loss 2.135  val 2.150  21.3k tokens/s".
   void update(std::int64_t done, std::string_view details);
   /// Prints a whole line above the bar.
   void print_line(std::string_view text);

@@ -1,5 +1,6 @@
-// Random numbers for data order and tests: the same bits on every machine and standard library (std's
-// distributions are not), with a state that a checkpoint can hold. Weights are drawn with ATen's generator.
+// Random numbers for data order and tests: the same bits on every machine and standard library
+// (std's distributions are not), with a state that a checkpoint can hold. Weights are drawn with
+// ATen's generator.
 #pragma once
 
 #include <array>

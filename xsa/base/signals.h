@@ -5,7 +5,8 @@
 
 namespace xsa {
 
-/// The work stopped because it was asked to, with its state saved; exit code 130 (SIGINT) or 143 (SIGTERM).
+/// The work stopped because it was asked to, with its state saved; exit code 130 (SIGINT) or 143
+/// (SIGTERM).
 class Interrupted : public Error {
  public:
   Interrupted(int signal, const std::string& text) : Error(text), signal_(signal) {}

@@ -7,7 +7,8 @@
 
 namespace xsa {
 
-/// " (did you mean 'lr'?)" for the candidate with the smallest edit distance, or "" where none is near.
+/// " (did you mean 'lr'?)" for the candidate with the smallest edit distance, or "" where none is
+/// near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace xsa

@@ -8,7 +8,8 @@
 
 namespace xsa {
 
-/// {"cpu": ..., "cores": ..., "memory_bytes": ..., "os": ..., "compiler": ..., "instruction_sets"?: ...}
+/// {"cpu": ..., "cores": ..., "memory_bytes": ..., "os": ..., "compiler": ..., "instruction_sets"?:
+/// ...}
 Json machine_info();
 /// UTC, "2026-11-29T19:04:43Z".
 std::string utc_now();

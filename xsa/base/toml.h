@@ -7,7 +7,8 @@
 
 namespace xsa {
 
-/// Throws UsageError naming file, line and column of the first mistake, or Error if the file cannot be read.
+/// Throws UsageError naming file, line and column of the first mistake, or Error if the file cannot
+/// be read.
 Json read_toml_file(const std::filesystem::path& path);
 
 }  // namespace xsa

@@ -21,16 +21,18 @@ struct Contents {
   Json state, recipe;
 };
 
-/// Saves under root/step-NNNNNN, moves LATEST, then removes all but the newest `keep` (0: keeps all). A kill at any
-/// moment leaves the former checkpoint and LATEST whole. Returns the new folder.
-std::filesystem::path save(const std::filesystem::path& root, const Contents& contents, std::int64_t keep);
+/// Saves under root/step-NNNNNN, moves LATEST, then removes all but the newest `keep` (0: keeps
+/// all). A kill at any moment leaves the former checkpoint and LATEST whole. Returns the new
+/// folder.
+std::filesystem::path save(const std::filesystem::path& root, const Contents& contents,
+                           std::int64_t keep);
 
 /// A checkpoint, open and verified.
 class Reader {
  public:
-  /// `path`: a checkpoint folder, a root with a LATEST, or a run folder with checkpoints/LATEST. Every file's size and
-  /// hash is compared with the manifest. Throws Error naming the file, what was expected and what to do (an older whole
-  /// checkpoint of the same root, if there is one).
+  /// `path`: a checkpoint folder, a root with a LATEST, or a run folder with checkpoints/LATEST.
+  /// Every file's size and hash is compared with the manifest. Throws Error naming the file, what
+  /// was expected and what to do (an older whole checkpoint of the same root, if there is one).
   explicit Reader(const std::filesystem::path& path);
 
   const std::filesystem::path& folder() const { return folder_; }

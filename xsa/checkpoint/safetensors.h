@@ -1,5 +1,6 @@
-// The safetensors format (github.com/huggingface/safetensors): 8 bytes of header length, a JSON header, raw tensors.
-// No Torch here, so that the parser can be fuzzed: every field of a hostile file is checked before it is used.
+// The safetensors format (github.com/huggingface/safetensors): 8 bytes of header length, a JSON
+// header, raw tensors. No Torch here, so that the parser can be fuzzed: every field of a hostile
+// file is checked before it is used.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +46,10 @@ class SafetensorsFile {
   std::vector<TensorData> tensors_;
 };
 
-/// Writes and syncs the file (not aside: the checkpoint's folder is renamed as a whole). Returns its SHA-256.
-std::string write_safetensors(const std::filesystem::path& path, std::span<const TensorData> tensors,
+/// Writes and syncs the file (not aside: the checkpoint's folder is renamed as a whole). Returns
+/// its SHA-256.
+std::string write_safetensors(const std::filesystem::path& path,
+                              std::span<const TensorData> tensors,
                               const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace xsa::checkpoint

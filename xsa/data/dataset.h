@@ -20,16 +20,20 @@ struct DataConfig {
 
   template <class Self, class Visitor>
   static void fields(Self& self, Visitor&& field) {
-    field("source", self.source, "'shakespeare' (42 works, whole works held out), a text file, or a folder of text files");
+    field("source", self.source,
+          "'shakespeare' (42 works, whole works held out), a text file, or a folder of text files");
     field("tokenizer", self.tokenizer, "how text becomes tokens", one_of(text::tokenizer_names()));
-    field("validation_fraction", self.validation_fraction, "share of the documents, by hash, held out for validation; of a single file its end", between(0.001, 0.5));
+    field("validation_fraction", self.validation_fraction,
+          "share of the documents, by hash, held out for validation; of a single file its end",
+          between(0.001, 0.5));
     field("cache", self.cache, "folder for the token shards that are made from the source");
   }
 };
 
 struct Split {
   TokenStream tokens;
-  std::int64_t bytes = 0;  // of the text behind the tokens: bits per byte = loss / ln 2 * tokens / bytes
+  std::int64_t bytes =
+      0;  // of the text behind the tokens: bits per byte = loss / ln 2 * tokens / bytes
 };
 
 struct Dataset {
@@ -38,8 +42,9 @@ struct Dataset {
   Json manifest;  // sources, sizes, hashes, tokenizer, counts
 };
 
-/// Opens the shards of `config`, making them first (with a progress bar) where they are missing or their source has
-/// changed. Throws Error for a source that is missing, empty, unreadable or binary, naming the file and the remedy.
+/// Opens the shards of `config`, making them first (with a progress bar) where they are missing or
+/// their source has changed. Throws Error for a source that is missing, empty, unreadable or
+/// binary, naming the file and the remedy.
 Dataset open_dataset(const DataConfig& config);
 
 }  // namespace xsa::data

@@ -1,4 +1,5 @@
-// Batches for training and for validation, from a token stream; the same for every machine and thread count.
+// Batches for training and for validation, from a token stream; the same for every machine and
+// thread count.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +10,20 @@
 
 namespace xsa::data {
 
-/// Cuts the stream into rows of context + 1 tokens (a row starts on the last token of the one before, so that every
-/// token is predicted once an epoch) and hands them out in an order shuffled by seed, a new permutation each epoch.
+/// Cuts the stream into rows of context + 1 tokens (a row starts on the last token of the one
+/// before, so that every token is predicted once an epoch) and hands them out in an order shuffled
+/// by seed, a new permutation each epoch.
 class TrainLoader {
  public:
   /// `stream` must outlive the loader. Throws UsageError if it holds fewer than one batch of rows.
-  TrainLoader(const TokenStream& stream, std::int64_t batch_size, std::int64_t context, std::uint64_t seed);
+  TrainLoader(const TokenStream& stream, std::int64_t batch_size, std::int64_t context,
+              std::uint64_t seed);
   /// Fills inputs and targets, each [batch_size, context]; targets are inputs one token later.
   void next(std::span<std::int64_t> inputs, std::span<std::int64_t> targets);
   std::int64_t rows_per_epoch() const;
 
-  /// Epoch and position; restore continues at exactly the next batch. Throws Error if the state is of another stream,
-  /// seed or shape.
+  /// Epoch and position; restore continues at exactly the next batch. Throws Error if the state is
+  /// of another stream, seed or shape.
   Json state() const;
   void restore(const Json& state);
 
@@ -31,10 +34,12 @@ class TrainLoader {
   std::vector<std::int64_t> order_;
 };
 
-/// The first `max_rows` rows (all, if 0) of the stream in their order, rows as above; the last batch may be smaller.
+/// The first `max_rows` rows (all, if 0) of the stream in their order, rows as above; the last
+/// batch may be smaller.
 class SequentialLoader {
  public:
-  SequentialLoader(const TokenStream& stream, std::int64_t batch_size, std::int64_t context, std::int64_t max_rows);
+  SequentialLoader(const TokenStream& stream, std::int64_t batch_size, std::int64_t context,
+                   std::int64_t max_rows);
   std::int64_t rows() const { return rows_; }
   /// Fills up to batch_size rows and returns how many; 0 at the end.
   std::int64_t next(std::span<std::int64_t> inputs, std::span<std::int64_t> targets);

@@ -1,5 +1,5 @@
-// Token shards in llm.c's format: 256 little-endian int32 of header (magic 20240520, version 1, token count, rest 0),
-// then the tokens as uint16. Read by mmap, every header field checked.
+// Token shards in llm.c's format: 256 little-endian int32 of header (magic 20240520, version 1,
+// token count, rest 0), then the tokens as uint16. Read by mmap, every header field checked.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace xsa::data {
 /// Writes aside, syncs, renames. Throws Error for an id above 65535.
 void write_shard(const std::filesystem::path& path, std::span<const text::Token> tokens);
 
-/// One shard; throws Error naming file, field, expected and got, also for a file that is shorter or longer than its header says.
+/// One shard; throws Error naming file, field, expected and got, also for a file that is shorter or
+/// longer than its header says.
 class Shard {
  public:
   explicit Shard(const std::filesystem::path& path);

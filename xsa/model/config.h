@@ -1,5 +1,5 @@
-// A GPT's shape. The defaults are the demo's; the paper's three changes to NanoGPT are position = "rope",
-// embedding_norm and head_dim apart from the width.
+// A GPT's shape. The defaults are the demo's; the paper's three changes to NanoGPT are position =
+// "rope", embedding_norm and head_dim apart from the width.
 #pragma once
 
 #include <cstdint>
@@ -37,28 +37,37 @@ struct ModelConfig {
     field("layers", self.layers, "transformer blocks", at_least(1));
     field("width", self.width, "width of the residual stream", at_least(1));
     field("heads", self.heads, "query heads", at_least(1));
-    field("kv_heads", self.kv_heads, "key/value heads, a divisor of heads; 0: as heads", at_least(0));
-    field("head_dim", self.head_dim, "dimension of a head, apart from the width; even with RoPE", between(1, 256));
+    field("kv_heads", self.kv_heads, "key/value heads, a divisor of heads; 0: as heads",
+          at_least(0));
+    field("head_dim", self.head_dim, "dimension of a head, apart from the width; even with RoPE",
+          between(1, 256));
     field("context", self.context, "tokens of a training sequence", at_least(2));
-    field("vocab_size", self.vocab_size, "rows of the token embedding; 0: the tokenizer's", at_least(0));
+    field("vocab_size", self.vocab_size, "rows of the token embedding; 0: the tokenizer's",
+          at_least(0));
     field("attention", self.attention, "kind of attention", one_of({"standard", "exclusive"}));
     field("exclusive_layers", self.exclusive_layers,
-          "which layers are exclusive where attention = exclusive: 'all', 'first N', 'last N', or numbers as '0,3'");
-    field("strength", self.strength, "share of the own value's direction that is removed: 1 is the paper");
+          "which layers are exclusive where attention = exclusive: 'all', 'first N', 'last N', or "
+          "numbers as '0,3'");
+    field("strength", self.strength,
+          "share of the own value's direction that is removed: 1 is the paper");
     field("norm", self.norm, "kind of norm", one_of({"layernorm"}));
     field("norm_eps", self.norm_eps, "added to the variance in norms", above(0));
     field("feed_forward", self.feed_forward, "kind of feed-forward layer", one_of({"gelu"}));
-    field("feed_forward_width", self.feed_forward_width, "its inner width; 0: 4 width", at_least(0));
+    field("feed_forward_width", self.feed_forward_width, "its inner width; 0: 4 width",
+          at_least(0));
     field("position", self.position, "how positions enter", one_of({"rope", "none"}));
     field("rope_base", self.rope_base, "base of RoPE's wavelengths", above(1));
     field("embedding_norm", self.embedding_norm, "a norm right after the token embedding");
     field("bias", self.bias, "biases in linear layers and norms");
     field("tied_head", self.tied_head, "the output layer shares the embedding's weights");
-    field("init_std", self.init_std, "standard deviation of the initial weights (NanoGPT's 0.02)", above(0));
+    field("init_std", self.init_std, "standard deviation of the initial weights (NanoGPT's 0.02)",
+          above(0));
   }
 
   std::int64_t key_heads() const { return kv_heads == 0 ? heads : kv_heads; }
-  std::int64_t inner_width() const { return feed_forward_width == 0 ? 4 * width : feed_forward_width; }
+  std::int64_t inner_width() const {
+    return feed_forward_width == 0 ? 4 * width : feed_forward_width;
+  }
   /// Strength of a layer's exclusion: 0 where it is standard.
   double layer_strength(std::int64_t layer) const;
   /// Throws UsageError for fields that do not fit together. vocab_size must be resolved.

@@ -1,5 +1,6 @@
-// The paper's model: NanoGPT with RoPE, a norm after the token embedding, and heads apart from the width; attention
-// standard or exclusive per layer (op/attention.h). Plain tensors and functions: no module system.
+// The paper's model: NanoGPT with RoPE, a norm after the token embedding, and heads apart from the
+// width; attention standard or exclusive per layer (op/attention.h). Plain tensors and functions:
+// no module system.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,13 +37,16 @@ class Gpt {
   /// In a fixed order; the tensors are leaves that require gradients, and may be written in place.
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
 
-  /// tokens [B, T] int64 -> final hidden states [B, T, C], after the last norm. `observe` is called once a layer.
+  /// tokens [B, T] int64 -> final hidden states [B, T, C], after the last norm. `observe` is called
+  /// once a layer.
   at::Tensor hidden(const at::Tensor& tokens, const AttentionObserver& observe = {}) const;
   /// tokens [B, T] -> logits [B, T, V], all at once (small inputs: tests, generation).
   at::Tensor logits(const at::Tensor& tokens) const;
-  /// Cross-entropy in nats, summed over all targets [B, T] (int64; -1 is ignored): scalar fp32, differentiable.
-  /// Never holds more than `chunk` rows of logits, forward or backward (model/linear_cross_entropy.h).
-  at::Tensor loss_sum(const at::Tensor& tokens, const at::Tensor& targets, std::int64_t chunk = 1024) const;
+  /// Cross-entropy in nats, summed over all targets [B, T] (int64; -1 is ignored): scalar fp32,
+  /// differentiable. Never holds more than `chunk` rows of logits, forward or backward
+  /// (model/linear_cross_entropy.h).
+  at::Tensor loss_sum(const at::Tensor& tokens, const at::Tensor& targets,
+                      std::int64_t chunk = 1024) const;
 
  private:
   struct Block;
@@ -56,8 +60,8 @@ class Gpt {
 /// Sizes that follow from a configuration alone.
 struct ModelCount {
   std::int64_t parameters, non_embedding_parameters;
-  /// Of one token at the full context, forward; backward is twice that. Matrix multiplications only, causal attention
-  /// counted as the half that is computed.
+  /// Of one token at the full context, forward; backward is twice that. Matrix multiplications
+  /// only, causal attention counted as the half that is computed.
   double forward_flops_per_token;
 };
 ModelCount count(const ModelConfig& config);

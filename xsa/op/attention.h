@@ -1,5 +1,5 @@
-// The operator for C++ callers: differentiable, dispatched like every ATen operator. From Python the same is
-// torch.ops.xsa.attention after torch.ops.load_library("libxsa_op.so").
+// The operator for C++ callers: differentiable, dispatched like every ATen operator. From Python
+// the same is torch.ops.xsa.attention after torch.ops.load_library("libxsa_op.so").
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,9 +19,9 @@ struct AttentionOptions {
   std::optional<at::Tensor> sink_logits;       // [H]
   std::int64_t num_sink_keys = 0;
   std::optional<std::int64_t> window;
-  std::optional<at::Tensor> cu_seqlens;  // [documents + 1], int32
-  std::optional<at::Tensor> key_start;   // [B], integer
-  std::optional<at::Tensor> key_end;     // [B], integer
+  std::optional<at::Tensor> cu_seqlens;    // [documents + 1], int32
+  std::optional<at::Tensor> key_start;     // [B], integer
+  std::optional<at::Tensor> key_end;       // [B], integer
   std::optional<std::int64_t> own_offset;  // S - T by default (bottom-right)
   double eps = 1e-12;
 };
@@ -32,11 +32,13 @@ struct AttentionResult {
   at::Tensor c;    // [B, H, T], fp32; not differentiable
 };
 
-/// q [B, H, T, D], k [B, K, S, D], v [B, K, S, Dv]. Throws c10::Error naming what, expected, got and remedy.
+/// q [B, H, T, D], k [B, K, S, D], v [B, K, S, Dv]. Throws c10::Error naming what, expected, got
+/// and remedy.
 AttentionResult attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const AttentionOptions& options = {});
 
-/// Which path that call takes and why: "cpu_fused", or "composite: window is not supported by the CPU kernel yet".
+/// Which path that call takes and why: "cpu_fused", or "composite: window is not supported by the
+/// CPU kernel yet".
 std::string attention_backend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const AttentionOptions& options = {});
 

@@ -20,9 +20,11 @@ class Tokenizer {
   virtual std::int64_t vocabulary_size() const = 0;
   /// Placed between documents by the data preparation; never produced by encode.
   virtual Token end_of_text() const = 0;
-  /// Appends the ids of `text`, any bytes. Splitting a text into pieces may change the ids unless the pieces are whole documents.
+  /// Appends the ids of `text`, any bytes. Splitting a text into pieces may change the ids unless
+  /// the pieces are whole documents.
   virtual void encode(std::string_view text, std::vector<Token>& ids) const = 0;
-  /// Exact inverse for ids that encode produced; end_of_text() decodes to "". Throws Error for an id beyond the vocabulary.
+  /// Exact inverse for ids that encode produced; end_of_text() decodes to "". Throws Error for an
+  /// id beyond the vocabulary.
   virtual std::string decode(const std::vector<Token>& ids) const = 0;
 };
 

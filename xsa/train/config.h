@@ -1,4 +1,5 @@
-// How a model is trained; the schedule is the paper's: linear warm-up, cosine to a tenth of the peak.
+// How a model is trained; the schedule is the paper's: linear warm-up, cosine to a tenth of the
+// peak.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +36,11 @@ struct TrainConfig {
   static void fields(Self& self, Visitor&& field) {
     field("steps", self.steps, "optimizer steps", at_least(1));
     field("batch_size", self.batch_size, "sequences of one forward and backward", at_least(1));
-    field("accumulation", self.accumulation, "forward and backward passes of one step", at_least(1));
+    field("accumulation", self.accumulation, "forward and backward passes of one step",
+          at_least(1));
     field("lr", self.lr, "peak learning rate", above(0));
-    field("min_lr_ratio", self.min_lr_ratio, "final learning rate as a share of the peak", between(0, 1));
+    field("min_lr_ratio", self.min_lr_ratio, "final learning rate as a share of the peak",
+          between(0, 1));
     field("warmup_steps", self.warmup_steps, "steps of linear warm-up", at_least(0));
     field("weight_decay", self.weight_decay, "AdamW's decay, of matrices only", at_least(0));
     field("beta1", self.beta1, "AdamW's first moment", between(0, 0.99999));
@@ -47,10 +50,13 @@ struct TrainConfig {
     field("seed", self.seed, "of initial weights and data order", at_least(0));
     field("threads", self.threads, "CPU threads; 0: all cores", at_least(0));
     field("log_every", self.log_every, "steps between lines of metrics", at_least(1));
-    field("eval_every", self.eval_every, "steps between validations; the end is always one", at_least(1));
+    field("eval_every", self.eval_every, "steps between validations; the end is always one",
+          at_least(1));
     field("eval_rows", self.eval_rows, "validation sequences; 0: all", at_least(0));
-    field("checkpoint_every", self.checkpoint_every, "steps between checkpoints; the end is always one", at_least(1));
-    field("keep_checkpoints", self.keep_checkpoints, "newest checkpoints kept; 0: all", at_least(0));
+    field("checkpoint_every", self.checkpoint_every,
+          "steps between checkpoints; the end is always one", at_least(1));
+    field("keep_checkpoints", self.keep_checkpoints, "newest checkpoints kept; 0: all",
+          at_least(0));
     field("loss_chunk", self.loss_chunk, "rows of logits held at once", at_least(1));
   }
 
@@ -66,7 +72,8 @@ struct RunConfig {
   data::DataConfig data;
   TrainConfig train;
 };
-/// {"model": {...}, "data": {...}, "train": {...}} and back. An unknown table or key is a UsageError.
+/// {"model": {...}, "data": {...}, "train": {...}} and back. An unknown table or key is a
+/// UsageError.
 Json to_json(const RunConfig& config);
 RunConfig run_config_from_json(const Json& json);
 

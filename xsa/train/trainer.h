@@ -16,15 +16,19 @@ namespace xsa::train {
 struct TrainOptions {
   std::string label = "train";  // before the progress bar
   bool resume = false;          // continue from checkpoints/LATEST; without one, start anew
-  bool overwrite = false;       // replace an existing run; else an existing run without resume is a UsageError
-  /// Called with the final model; what it returns is merged into summary.json (the caller wires diagnosis in).
+  bool overwrite =
+      false;  // replace an existing run; else an existing run without resume is a UsageError
+  /// Called with the final model; what it returns is merged into summary.json (the caller wires
+  /// diagnosis in).
   std::function<Json(const model::Gpt& model, const data::Dataset& dataset)> at_end;
 };
 
-/// Trains and returns the summary, also written to summary.json. A finished run with resume returns its summary at once.
-/// Throws Interrupted after saving when asked to stop; Error when loss or gradient norm is not finite (before the
-/// update; the last good checkpoint is named), or when a resumed run's recipe differs in anything but steps' reporting.
-Json train(const RunConfig& config, const std::filesystem::path& run_folder, const TrainOptions& options = {});
+/// Trains and returns the summary, also written to summary.json. A finished run with resume returns
+/// its summary at once. Throws Interrupted after saving when asked to stop; Error when loss or
+/// gradient norm is not finite (before the update; the last good checkpoint is named), or when a
+/// resumed run's recipe differs in anything but steps' reporting.
+Json train(const RunConfig& config, const std::filesystem::path& run_folder,
+           const TrainOptions& options = {});
 
 /// Weights of a checkpoint into a model of its recipe.
 model::Gpt load_model(const std::filesystem::path& checkpoint);
