@@ -35,7 +35,7 @@ class Progress {
   std::string label_, unit_, details_;
   std::int64_t total_, done_ = 0, first_ = 0;
   std::FILE* out_;
-  bool terminal_, drawn_ = false, finished_ = false;
+  bool terminal_, updated_ = false, finished_ = false;
   Clock::time_point start_, last_draw_;
 };
 
