@@ -1,0 +1,62 @@
+// The one place for tolerances. Each is a rounding error times the size that it acts on, derived
+// from the type's eps and the norms of the inputs: never a round number that happens to pass.
+#pragma once
+
+#include <cmath>
+
+#include "tests/support/problem.h"
+
+namespace xsa::testing {
+
+/// Largest errors to accept, absolute, for one problem's outputs.
+struct Tolerances {
+  double z, lse, c, dq, dk, dv;
+};
+
+/// Half a unit in the last place of 1.
+inline double unit_roundoff(kernels::Type type) {
+  switch (type) {
+    case kernels::Type::kFloat64:
+      return std::ldexp(1, -53);
+    case kernels::Type::kFloat32:
+      return std::ldexp(1, -24);
+    case kernels::Type::kFloat16:
+      return std::ldexp(1, -11);
+    case kernels::Type::kBFloat16:
+      break;
+  }
+  return std::ldexp(1, -8);
+}
+
+/// For a kernel with fp32 arithmetic that reads and writes problem.options.type. With |q| etc. the
+/// largest row norms, a score's error is about u sqrt(D) scale |q| |k|, and p's relative error
+/// twice that (s and lse) plus that of 2^x; y and its gradients inherit it times |v|. What is
+/// stored is rounded once more. `slack` covers constants: sums of a few such errors.
+inline Tolerances fused_tolerances(const Problem& problem, double slack = 4) {
+  const auto& o = problem.options;
+  if (o.batch * o.queries * o.keys == 0) return {};
+  const double u = unit_roundoff(kernels::Type::kFloat32), stored = unit_roundoff(o.type);
+  const double q = problem.q.largest_norm(), k = problem.k.largest_norm(),
+               v = problem.v.largest_norm(), dz = problem.dz.largest_norm(),
+               w = std::max(problem.v.smallest_norm(), o.eps);
+  const double score = u * std::sqrt(o.head_dim + 4.0) * o.scale * q * k;
+  const double p = 2 * score + u * (4 + std::sqrt(static_cast<double>(o.keys)));
+  const double a = std::abs(o.strength);
+  // z is stored rounded, and delta = z . dz inherits that.
+  const double from_z = o.type == kernels::Type::kFloat32 ? 0 : stored;
+  const double queries = std::sqrt(static_cast<double>(o.queries * o.query_heads / o.key_heads));
+  const double dlse = problem.dlse.empty() ? 0 : 5;
+  const double ds = (p + from_z) * (2 * (1 + a) * dz * v + dlse) * o.scale;
+  const double direct = (p + u + from_z) * a * dz * (v / w) * (2 + a);
+  const double rounding = o.type == kernels::Type::kFloat32 ? u : stored;
+  Tolerances t{};
+  t.z = slack * (p * (1 + a) * v + rounding * (1 + a) * v);
+  t.lse = slack * (score + u * (4 + o.scale * q * k));
+  t.c = slack * p * (v / w);
+  t.dq = slack * (ds * k + rounding * (dz * v + dlse) * o.scale * k);
+  t.dk = slack * queries * (ds * q + rounding * (dz * v + dlse) * o.scale * q);
+  t.dv = slack * (queries * (p + rounding) * (1 + a) * dz + direct + rounding * a * dz * v / w);
+  return t;
+}
+
+}  // namespace xsa::testing
