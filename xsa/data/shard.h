@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,26 @@ namespace xsa::data {
 
 /// Writes aside, syncs, renames. Throws Error for an id above 65535.
 void write_shard(const std::filesystem::path& path, std::span<const text::Token> tokens);
+
+/// The same for tokens that come in pieces. Without finish() nothing remains.
+class ShardWriter {
+ public:
+  explicit ShardWriter(const std::filesystem::path& path);
+  ~ShardWriter();
+  ShardWriter(const ShardWriter&) = delete;
+  ShardWriter& operator=(const ShardWriter&) = delete;
+
+  void add(std::span<const text::Token> tokens);
+  std::int64_t size() const { return size_; }
+  void finish();
+
+ private:
+  class File;
+  std::filesystem::path path_;
+  std::unique_ptr<File> file_;
+  std::vector<std::uint16_t> buffer_;
+  std::int64_t size_ = 0;
+};
 
 /// One shard; throws Error naming file, field, expected and got, also for a file that is shorter or
 /// longer than its header says.

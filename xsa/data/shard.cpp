@@ -1,0 +1,166 @@
+#include "xsa/data/shard.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "xsa/base/error.h"
+
+namespace xsa::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+static_assert(std::endian::native == std::endian::little, "shards are mapped, not converted");
+
+constexpr std::int32_t kMagic = 20240520;
+constexpr std::int32_t kLlama3Magic = 20240801;
+constexpr std::int32_t kVersion = 1;
+constexpr std::int64_t kMaxTokens = std::numeric_limits<std::int32_t>::max();
+constexpr text::Token kMaxId = std::numeric_limits<std::uint16_t>::max();
+using Header = std::array<std::int32_t, 256>;
+
+constexpr std::string_view kRemedy =
+    "; if it lies in the data cache, remove its folder and it is made again";
+
+template <class Expected, class Got>
+[[noreturn]] void refuse(const fs::path& path, std::string_view field, const Expected& expected,
+                         const Got& got) {
+  throw Error(cat(path.string(), ": not a token shard: ", field, ": expected ", expected, ", got ",
+                  got, kRemedy));
+}
+
+Header read_header(const fs::path& path, std::span<const std::byte> bytes) {
+  Header header;
+  if (bytes.size() < sizeof header)
+    refuse(path, "file size", cat("at least the header's ", sizeof header, " bytes"), bytes.size());
+  std::memcpy(header.data(), bytes.data(), sizeof header);
+  check(header[0] != kLlama3Magic, path.string(), ": a shard of llm.c's format for Llama 3 (magic ",
+        kLlama3Magic, ", tokens of 4 bytes); expected magic ", kMagic, " and tokens of 2 bytes");
+  if (header[0] != kMagic) refuse(path, "magic (int32 0)", kMagic, header[0]);
+  if (header[1] != kVersion) refuse(path, "version (int32 1)", kVersion, header[1]);
+  if (header[2] < 0) refuse(path, "token count (int32 2)", "0 or more", header[2]);
+  const auto odd = std::find_if(header.begin() + 3, header.end(), [](auto x) { return x != 0; });
+  if (odd != header.end())
+    refuse(path, cat("reserved field (int32 ", odd - header.begin(), ")"), 0, *odd);
+  return header;
+}
+
+}  // namespace
+
+/// A file written aside. Its destructor removes what was not put in place.
+class ShardWriter::File {
+ public:
+  explicit File(const fs::path& path)
+      : path_(path), aside_(path.string() + ".partial"), file_(std::fopen(aside_.c_str(), "wb")) {
+    if (file_ == nullptr) fail("create");
+  }
+  ~File() {
+    if (file_ == nullptr) return;
+    std::fclose(file_);
+    std::error_code ignored;
+    fs::remove(aside_, ignored);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  void write(const void* data, std::size_t size) {
+    if (std::fwrite(data, 1, size, file_) != size) fail("write");
+  }
+  void rewind() {
+    if (std::fseek(file_, 0, SEEK_SET) != 0) fail("write");
+  }
+  void put_in_place() {
+    if (std::fflush(file_) != 0) fail("write");
+    sync_path(aside_);
+    if (std::rename(aside_.c_str(), path_.c_str()) != 0) fail("replace");
+    std::fclose(std::exchange(file_, nullptr));
+    sync_path(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view action) const {
+    throw Error(cat(path_.string(), ": cannot ", action, ": ", std::strerror(errno)));
+  }
+
+  fs::path path_, aside_;
+  std::FILE* file_;
+};
+
+ShardWriter::ShardWriter(const fs::path& path) : path_(path), file_(std::make_unique<File>(path)) {
+  const Header room{};
+  file_->write(room.data(), sizeof room);
+}
+
+ShardWriter::~ShardWriter() = default;
+
+void ShardWriter::add(std::span<const text::Token> tokens) {
+  check(static_cast<std::int64_t>(tokens.size()) <= kMaxTokens - size_, path_.string(),
+        ": a shard holds at most ", kMaxTokens, " tokens");
+  buffer_.clear();
+  for (const text::Token id : tokens) {
+    check(id <= kMaxId, path_.string(), ": a shard holds ids up to ", kMaxId, ", got ", id,
+          "; use a tokenizer with a smaller vocabulary");
+    buffer_.push_back(static_cast<std::uint16_t>(id));
+  }
+  file_->write(buffer_.data(), buffer_.size() * sizeof buffer_[0]);
+  size_ += static_cast<std::int64_t>(tokens.size());
+}
+
+void ShardWriter::finish() {
+  const Header header{kMagic, kVersion, static_cast<std::int32_t>(size_)};
+  file_->rewind();
+  file_->write(header.data(), sizeof header);
+  file_->put_in_place();
+}
+
+void write_shard(const fs::path& path, std::span<const text::Token> tokens) {
+  ShardWriter writer(path);
+  writer.add(tokens);
+  writer.finish();
+}
+
+Shard::Shard(const fs::path& path) : file_(path) {
+  const std::span<const std::byte> bytes = file_.bytes();
+  const Header header = read_header(path, bytes);
+  const auto count = static_cast<std::size_t>(header[2]);
+  const std::size_t expected = sizeof header + count * sizeof(std::uint16_t);
+  if (bytes.size() != expected)
+    refuse(path, "file size", cat(expected, " bytes (", count, " tokens of 2 after the header)"),
+           bytes.size());
+  tokens_ = {reinterpret_cast<const std::uint16_t*>(bytes.data() + sizeof header), count};
+}
+
+TokenStream::TokenStream(const std::vector<fs::path>& shards) {
+  for (const fs::path& path : shards) {
+    shards_.emplace_back(path);
+    begins_.push_back(size_);
+    size_ += shards_.back().size();
+  }
+}
+
+void TokenStream::read(std::int64_t begin, std::span<std::int64_t> out) const {
+  const auto count = static_cast<std::int64_t>(out.size());
+  check(begin >= 0 && begin <= size_ && count <= size_ - begin,
+        "token stream: expected tokens of [0, ", size_, "), got [", begin, ", ", begin + count,
+        ")");
+  if (count == 0) return;
+  auto shard = static_cast<std::size_t>(std::upper_bound(begins_.begin(), begins_.end(), begin) -
+                                        begins_.begin() - 1);
+  auto offset = static_cast<std::size_t>(begin - begins_[shard]);
+  while (!out.empty()) {
+    const auto tokens = shards_[shard].tokens().subspan(offset);
+    const std::size_t copied = std::min(tokens.size(), out.size());
+    std::copy_n(tokens.begin(), copied, out.begin());
+    out = out.subspan(copied);
+    ++shard, offset = 0;
+  }
+}
+
+}  // namespace xsa::data
