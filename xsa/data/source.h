@@ -1,0 +1,42 @@
+// Which documents a source holds and which of them are held out for validation. Reads no text but
+// the surroundings of a single file's cut.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "xsa/data/dataset.h"
+
+namespace xsa::data {
+
+struct SourceFile {
+  std::string name;  // relative to the source's folder, with '/'
+  std::filesystem::path path;
+  std::int64_t bytes, modified_ns;
+};
+
+struct Source {
+  std::string name;               // for people and folder names: "shakespeare", "novel.txt"
+  std::string key;                // tells sources apart: "shakespeare" or an absolute path
+  std::vector<SourceFile> files;  // sorted by name, at least one
+};
+
+/// Throws Error for a source that is missing, empty or unreadable.
+Source find_source(const DataConfig& config);
+
+/// The share of [0, 1) that a document's name falls on: below validation_fraction, it is held out.
+/// A name keeps its side when other documents come or go.
+double place_of(const std::string& name);
+
+/// Which of the named documents are held out. Neither side is left empty: where all fall on one
+/// side, the one nearest to the other goes over. At least two names.
+std::vector<bool> held_out(const std::vector<std::string>& names, double fraction);
+
+/// Where a single file is cut: its training text is [0, cut). The cut is the last line border at or
+/// before (1 - fraction) of its size, or, where the last MiB before that has none, a border between
+/// characters. The file has at least two bytes.
+std::int64_t cut_of(const SourceFile& file, double fraction);
+
+}  // namespace xsa::data
