@@ -1,0 +1,19 @@
+# The report's page: its text is compiled in; plotly.min.js is read at run time from the build's Python.
+set(XSA_PYTHON "python3" CACHE STRING "A Python that has torch 2.13 or newer")
+execute_process(
+  COMMAND ${XSA_PYTHON} -c "import importlib.util as u; print(u.find_spec('plotly').submodule_search_locations[0])"
+  OUTPUT_VARIABLE plotly_folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT plotly_folder)
+  message(STATUS "'${XSA_PYTHON}' has no plotly: reports need XSA_PLOTLY_JS at run time")
+endif()
+set_property(SOURCE ${CMAKE_SOURCE_DIR}/xsa/report/page.cpp APPEND PROPERTY
+  COMPILE_DEFINITIONS XSA_PLOTLY_FOLDER="${plotly_folder}")
+
+set(page_files ${CMAKE_SOURCE_DIR}/xsa/report/page.html ${CMAKE_SOURCE_DIR}/xsa/report/page.css ${CMAKE_SOURCE_DIR}/xsa/report/page.js)
+set(page_source ${CMAKE_BINARY_DIR}/generated/report_page.cpp)
+add_custom_command(
+  OUTPUT ${page_source}
+  COMMAND ${CMAKE_COMMAND} -DOUT=${page_source} -DNAMESPACE=xsa::report "-DFILES=${page_files}" -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+  DEPENDS ${page_files} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+  VERBATIM)
+target_sources(xsa_report PRIVATE ${page_source})

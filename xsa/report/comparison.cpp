@@ -1,0 +1,130 @@
+#include "xsa/report/comparison.h"
+
+#include <limits>
+#include <string_view>
+
+#include "xsa/base/error.h"
+#include "xsa/base/file.h"
+#include "xsa/report/metrics.h"
+
+namespace xsa::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+Json read_object(const fs::path& path) {
+  const Json json = read_json_file(path);
+  check(json.is_object(), path.string(), ": expected a JSON object, got ", json.type_name());
+  return json;
+}
+
+/// A member of `json`, of the type that `is_right` accepts.
+const Json& member(const Json& json, const char* key, const char* expected,
+                   bool (*is_right)(const Json&), const std::string& where) {
+  const auto found = json.find(key);
+  check(found != json.end(), where, ": expected \"", key, "\" (", expected, "), which is missing");
+  check(is_right(*found), where, ": expected \"", key, "\" to be ", expected, ", got ",
+        found->type_name());
+  return *found;
+}
+
+bool is_text(const Json& json) { return json.is_string(); }
+bool is_integer(const Json& json) { return json.is_number_integer(); }
+bool is_list(const Json& json) { return json.is_array(); }
+bool is_number(const Json& json) { return json.is_number(); }
+/// A loss that is not finite is written as null.
+bool is_number_or_null(const Json& json) { return json.is_number() || json.is_null(); }
+
+struct Metrics {
+  Curve train, validation;
+};
+
+void add_line(Metrics& metrics, const Json& line, const std::string& where) {
+  check(line.is_object(), where, ": expected a JSON object, got ", line.type_name());
+  const Json& type = member(line, "type", "text", is_text, where);
+  const bool is_train = type == "train";
+  if (!is_train && type != "validation") return;
+  Curve& curve = is_train ? metrics.train : metrics.validation;
+  const double step = member(line, "step", "an integer", is_integer, where).get<double>();
+  check(curve.step.empty() || curve.step.back() < step, where, ": expected steps to increase, got ",
+        step, " after ", curve.step.empty() ? 0 : curve.step.back());
+  member(line, "loss", "a number or null", is_number_or_null, where);
+  curve.step.push_back(step);
+  curve.tokens.push_back(member(line, "tokens", "a number", is_number, where).get<double>());
+  curve.elapsed_s.push_back(number_at(line, "elapsed_s"));
+  curve.loss.push_back(number_at(line, "loss"));
+}
+
+/// Validation lines carry no time: they get that of the last train line up to their step.
+void date_validation(Metrics& metrics) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < metrics.validation.step.size(); ++i) {
+    while (next < metrics.train.step.size() &&
+           metrics.train.step[next] <= metrics.validation.step[i])
+      ++next;
+    if (next > 0) metrics.validation.elapsed_s[i] = metrics.train.elapsed_s[next - 1];
+  }
+}
+
+Metrics read_metrics(const fs::path& path) {
+  const std::string content = read_file(path);
+  Metrics metrics;
+  std::size_t number = 0;
+  for (std::size_t begin = 0; begin < content.size();) {
+    ++number;
+    const std::size_t newline = content.find('\n', begin);
+    const bool cut_short = newline == std::string::npos;
+    const std::size_t end = cut_short ? content.size() : newline;
+    const std::string_view text = std::string_view(content).substr(begin, end - begin);
+    begin = end + 1;
+    const std::string where = cat(path.string(), ":", number);
+    const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (line.is_discarded() && cut_short) break;
+    check(!line.is_discarded(), where, ": expected a JSON object on each line, got '",
+          text.substr(0, 60), "'");
+    add_line(metrics, line, where);
+  }
+  date_validation(metrics);
+  return metrics;
+}
+
+Json read_diagnose(const fs::path& path) {
+  if (!fs::exists(path)) return nullptr;
+  const Json diagnose = read_object(path);
+  for (const Json& layer : member(diagnose, "layers", "a list", is_list, path.string())) {
+    check(layer.is_object(), path.string(), ": expected an object for each layer, got ",
+          layer.type_name());
+    member(layer, "layer", "an integer", is_integer, path.string());
+  }
+  return diagnose;
+}
+
+Run load_run(const fs::path& folder, const Json& entry, const std::string& where) {
+  check(entry.is_object(), where, ": expected an object for each run, got ", entry.type_name());
+  Run run;
+  run.record.attention = member(entry, "attention", "text", is_text, where).get<std::string>();
+  run.record.seed = member(entry, "seed", "an integer", is_integer, where).get<std::int64_t>();
+  run.record.folder = folder / member(entry, "folder", "text", is_text, where).get<std::string>();
+  run.record.summary = read_object(run.record.folder / "summary.json");
+  run.record.diagnose = read_diagnose(run.record.folder / "diagnose.json");
+  run.recipe = read_object(run.record.folder / "recipe.json");
+  const Metrics metrics = read_metrics(run.record.folder / "metrics.jsonl");
+  run.train = metrics.train;
+  run.validation = metrics.validation;
+  return run;
+}
+
+}  // namespace
+
+Comparison load_comparison(const fs::path& folder) {
+  const fs::path path = folder / "compare.json";
+  Comparison comparison{folder, read_object(path), {}};
+  const std::string where = path.string();
+  member(comparison.info, "name", "text", is_text, where);
+  for (const Json& entry : member(comparison.info, "runs", "a list", is_list, where))
+    comparison.runs.push_back(load_run(folder, entry, where));
+  check(!comparison.runs.empty(), where, ": expected at least one run in \"runs\", got none");
+  return comparison;
+}
+
+}  // namespace xsa::report

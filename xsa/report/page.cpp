@@ -1,0 +1,285 @@
+// The page: page.html with its {{places}} filled. All text from files is escaped here.
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xsa/base/error.h"
+#include "xsa/base/file.h"
+#include "xsa/report/comparison.h"
+#include "xsa/report/curves.h"
+#include "xsa/report/judge.h"
+#include "xsa/report/metrics.h"
+#include "xsa/report/recipe.h"
+#include "xsa/report/table.h"
+
+namespace xsa::report {
+
+extern const std::string_view kEmbedded_page_html, kEmbedded_page_css, kEmbedded_page_js;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string escape_html(std::string_view text) {
+  std::string escaped;
+  for (const char letter : text) {
+    switch (letter) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += letter;
+    }
+  }
+  return escaped;
+}
+
+/// JSON that cannot end the script element that it stands in.
+std::string script_json(const Json& json) {
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos; at += 6)
+    text.replace(at, 1, "\\u003c");
+  return text;
+}
+
+std::string text_of(const Json& json) {
+  if (json.is_null()) return "–";
+  return json.is_string() ? json.get<std::string>()
+                          : json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string text_at(const Json& json, const char* key) {
+  return json.is_object() && json.contains(key) ? text_of(json[key]) : "–";
+}
+
+std::string element(const char* tag, std::string_view text, std::string_view attributes = "") {
+  return cat("<", tag, attributes.empty() ? "" : " ", attributes, ">", escape_html(text), "</", tag,
+             ">");
+}
+
+std::string table_html(const Json& summary) {
+  std::string html = "<thead><tr>";
+  for (const std::string& name : kTableHead)
+    html += element("th", name == "exclusive" ? "XSA" : name, "scope=\"col\"");
+  html += "</tr></thead><tbody>";
+  for (const Row& row : table_rows(summary)) {
+    html += "<tr>" + element("th", row[0], "scope=\"row\"");
+    for (std::size_t i = 1; i < row.size(); ++i) html += element("td", row[i]);
+    html += "</tr>";
+  }
+  return html + "</tbody>";
+}
+
+std::string tile(std::string_view figure, std::string_view label) {
+  return "<div class=\"tile\">" + element("b", figure) + element("span", label) + "</div>";
+}
+
+std::string tiles_html(const Json& summary) {
+  const auto mean = [&](const Json& figures, const char* key) {
+    return number_at(figures.at(key), "mean");
+  };
+  const Json& difference = summary.at("difference");
+  const auto percent = [&](double share) {
+    return std::isfinite(share) ? format_number(100 * share, 1, true) + " %" : "–";
+  };
+  const auto relative = [&](const char* key) {
+    return percent(mean(difference, key) / mean(summary.at("results").at("standard"), key));
+  };
+  const double loss = mean(difference, "validation_loss");
+  return tile(format_number(loss, 4, true), "validation loss, nats/token") +
+         tile(percent(std::expm1(loss)), "validation perplexity") +
+         tile(relative("tokens_per_s"), "training speed") +
+         tile(relative("peak_tensor_bytes"), "peak tensor memory");
+}
+
+/// "836,864 parameters · 300 steps · 921,600 tokens a run · 1 seed"
+std::string setting(const Comparison& comparison, const Json& summary) {
+  const Run& run = comparison.runs[0];
+  const auto count = [&](const char* key) {
+    return format_number(number_at(run.record.summary, key), 0);
+  };
+  const std::size_t seeds = summary.at("difference").at("validation_loss").at("values").size();
+  return cat(count("parameters"), " parameters · ", count("steps"), " steps · ", count("tokens"),
+             " tokens a run · ", seeds, seeds == 1 ? " seed" : " seeds");
+}
+
+std::string recipe_html(const std::vector<Setting>& settings) {
+  std::string html;
+  for (const Setting& setting : settings) {
+    html += setting.differs ? "<tr class=\"differs\">" : "<tr>";
+    html += element("th", setting.key, "scope=\"row\"");
+    if (setting.differs) {
+      html += element("td", setting.standard) + element("td", setting.exclusive);
+    } else {
+      html += element("td", setting.standard, "colspan=\"2\"");
+    }
+    html += "</tr>";
+  }
+  return html;
+}
+
+/// A warning where more than the attention differs: the verdict is then not about XSA alone.
+std::string notice_html(const std::vector<Setting>& settings) {
+  std::string others;
+  for (const Setting& setting : settings)
+    if (setting.differs && setting.key != "model.attention")
+      others += (others.empty() ? "" : ", ") + setting.key;
+  if (others.empty()) return "";
+  return element(
+      "p", "The two recipes also differ in " + others + ": the verdict is not about XSA alone.",
+      "class=\"notice\"");
+}
+
+std::string runs_html(const std::vector<Run>& runs) {
+  std::string html;
+  for (const Run& run : runs) {
+    const Json& summary = run.record.summary;
+    const auto figure = [&](const char* key, int decimals, double scale = 1) {
+      return element("td", format_number(number_at(summary, key) * scale, decimals));
+    };
+    html += "<tr>" +
+            element("th", run.record.attention == "exclusive" ? "XSA" : run.record.attention,
+                    "scope=\"row\"") +
+            element("td", std::to_string(run.record.seed)) + figure("validation_loss", 4) +
+            figure("bits_per_byte", 4) + figure("train_loss", 4) + figure("tokens_per_s", 0) +
+            figure("peak_tensor_bytes", 1, 1.0 / (1 << 20)) + figure("elapsed_s", 1) +
+            element("td", run.record.folder.filename().string(), "class=\"path\"") + "</tr>";
+  }
+  return html;
+}
+
+std::string fact(std::string_view name, std::string_view value) {
+  return element("dt", name) + element("dd", value);
+}
+
+std::string machine_html(const Comparison& comparison) {
+  const Json& info = comparison.info;
+  std::string html = fact("date", text_at(info, "date")) + fact("commit", text_at(info, "commit"));
+  const Json machine = info.value("machine", Json::object());
+  if (!machine.is_object()) return html;
+  for (const auto& [key, value] : machine.items()) {
+    if (key == "memory_bytes" && value.is_number()) {
+      html += fact("memory", format_number(value.get<double>() / (1 << 30), 1) + " GiB");
+    } else {
+      std::string name = key;
+      std::replace(name.begin(), name.end(), '_', ' ');
+      html += fact(name, text_of(value));
+    }
+  }
+  return html + fact("threads", text_at(comparison.runs[0].record.summary, "threads"));
+}
+
+const char* badge_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kLower:
+      return "XSA ahead";
+    case Outcome::kHigher:
+      return "standard ahead";
+    case Outcome::kUndecided:
+      return "undecided";
+    case Outcome::kNoDifference:
+      return "a tie";
+    case Outcome::kUnknown:
+      return "no figures";
+  }
+  throw Error("report: unknown outcome");
+}
+
+/// Fills each {{place}} once; what is filled in is not searched again.
+std::string fill(std::string_view page, const std::map<std::string_view, std::string_view>& parts) {
+  std::string filled;
+  for (std::size_t from = 0;;) {
+    const std::size_t open = page.find("{{", from);
+    filled += page.substr(from, open - from);
+    if (open == std::string_view::npos) return filled;
+    const std::size_t close = page.find("}}", open);
+    const std::string_view name = page.substr(open + 2, close - open - 2);
+    const auto part = parts.find(name);
+    check(part != parts.end(), "page.html: unknown place {{", name, "}}");
+    filled += part->second;
+    from = close + 2;
+  }
+}
+
+bool contains_ignoring_case(std::string_view text, std::string_view word) {
+  return std::search(text.begin(), text.end(), word.begin(), word.end(), [](char a, char b) {
+           return std::tolower(static_cast<unsigned char>(a)) == b;
+         }) != text.end();
+}
+
+std::string read_plotly() {
+  const char* const named = std::getenv("XSA_PLOTLY_JS");
+  const fs::path path = named != nullptr
+                            ? fs::path(named)
+                            : fs::path(XSA_PLOTLY_FOLDER) / "package_data" / "plotly.min.js";
+  check(fs::is_regular_file(path), "report: expected plotly.min.js at '", path.string(),
+        "', which is no file. Install Python's plotly (`make build` does), or name the file in "
+        "XSA_PLOTLY_JS.");
+  const std::string text = read_file(path);
+  check(!text.empty(), path.string(), ": expected plotly.js, got an empty file");
+  for (const char* const mark : {"</script", "<!--"})
+    check(!contains_ignoring_case(text, mark), path.string(), ": contains '", mark,
+          "', which would break the page's script; expected PyPI plotly's plotly.min.js");
+  return text;
+}
+
+}  // namespace
+
+std::string render_page(const Comparison& comparison, std::string_view plotly_js) {
+  std::vector<RunRecord> records;
+  for (const Run& run : comparison.runs) records.push_back(run.record);
+  const Json summary = summarize_runs(records);
+  const Judgement judgement = judge(summary);
+  const std::vector<Setting> settings = settings_of(comparison);
+  const std::string name = escape_html(text_at(comparison.info, "name"));
+  const std::string headline = escape_html(judgement.headline);
+  const std::string detail = escape_html(judgement.detail);
+  const std::string set = escape_html(setting(comparison, summary));
+  const std::string date = escape_html(text_at(comparison.info, "date"));
+  const std::string notice = notice_html(settings), tiles = tiles_html(summary);
+  const std::string table = table_html(summary), recipe = recipe_html(settings);
+  const std::string runs = runs_html(comparison.runs), machine = machine_html(comparison);
+  const std::string command = escape_html(repeat_command(comparison));
+  const std::string data = script_json(plot_data(comparison, summary));
+  return fill(kEmbedded_page_html, {{"name", name},
+                                    {"headline", headline},
+                                    {"detail", detail},
+                                    {"badge", badge_of(judgement.outcome)},
+                                    {"setting", set},
+                                    {"date", date},
+                                    {"notice", notice},
+                                    {"tiles", tiles},
+                                    {"table", table},
+                                    {"recipe", recipe},
+                                    {"runs", runs},
+                                    {"machine", machine},
+                                    {"command", command},
+                                    {"data", data},
+                                    {"css", kEmbedded_page_css},
+                                    {"js", kEmbedded_page_js},
+                                    {"plotly", plotly_js}});
+}
+
+void write_report(const fs::path& folder) {
+  const Comparison comparison = load_comparison(folder);
+  atomic_write(folder / "report.html", render_page(comparison, read_plotly()));
+}
+
+}  // namespace xsa::report

@@ -1,0 +1,20 @@
+// The comparison's table as cells of text, which the terminal and the page show alike.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "xsa/base/json.h"
+
+namespace xsa::report {
+
+/// label, standard, exclusive, difference, relative difference.
+using Row = std::array<std::string, 5>;
+
+inline const Row kTableHead = {"", "standard", "exclusive", "difference", "relative"};
+
+/// One row a metric; means, "± spread" where there are several seeds, "–" where nothing is known.
+std::vector<Row> table_rows(const Json& summary);
+
+}  // namespace xsa::report
