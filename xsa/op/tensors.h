@@ -1,0 +1,27 @@
+// Small tensor questions that all paths of the operator ask.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+namespace xsa::op {
+
+inline bool has(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() && tensor->defined();
+}
+
+/// Type of every sum, and of lse and c: double for double, else float.
+at::ScalarType accumulate_type(const at::Tensor& q);
+
+/// A new tensor for z or a gradient, with the sizes of `like` but `last` in the last dimension. In
+/// memory it is [B, T, H, last] where the heads of `like` lie within its tokens (stride(1) <
+/// stride(2)), else [B, H, T, last]: a model that transposes heads out of its projections can
+/// transpose them back without a copy.
+at::Tensor new_laid_out_like(const at::Tensor& like, const c10::SymInt& last);
+
+/// The gradient of an option that many rows share: per_row [B, H, T] summed to the option's shape
+/// (scalar, [H] or [B, H, T]) and type.
+at::Tensor sum_to_option(const at::Tensor& per_row, const at::Tensor& option);
+
+}  // namespace xsa::op
