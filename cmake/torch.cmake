@@ -17,9 +17,13 @@ message(STATUS "torch ${XSA_TORCH_VERSION} in ${XSA_TORCH_DIR}")
 
 add_library(xsa_torch INTERFACE)
 target_include_directories(xsa_torch SYSTEM INTERFACE ${XSA_TORCH_DIR}/include ${XSA_TORCH_DIR}/include/torch/csrc/api/include)
-# -fopenmp to compile (without it at::parallel_for is silently serial), never to link: GOMP_* then resolves to the
-# libgomp that torch itself has loaded.
+# -fopenmp to compile (without it at::parallel_for is silently serial), never to link: GOMP_* must come from the libgomp
+# that torch itself loads, which wheels carry; linkers want it named.
+file(GLOB torch_gomp ${XSA_TORCH_DIR}/lib/libgomp*.so* ${XSA_TORCH_DIR}/../torch.libs/libgomp*.so*)
+if(NOT torch_gomp)
+  set(torch_gomp gomp)
+endif()
 target_compile_options(xsa_torch INTERFACE -fopenmp)
 target_compile_definitions(xsa_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=${torch_abi})
-target_link_libraries(xsa_torch INTERFACE ${XSA_TORCH_DIR}/lib/libtorch.so ${XSA_TORCH_DIR}/lib/libtorch_cpu.so ${XSA_TORCH_DIR}/lib/libc10.so)
+target_link_libraries(xsa_torch INTERFACE ${XSA_TORCH_DIR}/lib/libtorch.so ${XSA_TORCH_DIR}/lib/libtorch_cpu.so ${XSA_TORCH_DIR}/lib/libc10.so ${torch_gomp})
 target_link_options(xsa_torch INTERFACE -Wl,-rpath,${XSA_TORCH_DIR}/lib)
