@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "xsa/model/config.h"
+#include "xsa/model/rope.h"
 
 namespace xsa::model {
 
 struct NamedTensor {
-  std::string name;  // NanoGPT's: "transformer.h.0.attn.q_proj.weight"
+  std::string name;  // NanoGPT's: "transformer.h.0.attn.c_attn.weight" (docs/model.md lists them)
   at::Tensor tensor;
   bool decay;  // matrices only: one-dimensional parameters are not decayed
 };
@@ -28,17 +29,19 @@ struct AttentionTrace {
 };
 using AttentionObserver = std::function<void(const AttentionTrace&)>;
 
+/// A copy shares its weights.
 class Gpt {
  public:
-  /// Draws the initial weights from `seed`: the same for standard and exclusive attention.
+  /// Draws the initial weights from `seed`: the same for standard and exclusive attention. Throws
+  /// UsageError for an impossible configuration.
   Gpt(const ModelConfig& config, std::uint64_t seed);
 
   const ModelConfig& config() const { return config_; }
   /// In a fixed order; the tensors are leaves that require gradients, and may be written in place.
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
 
-  /// tokens [B, T] int64 -> final hidden states [B, T, C], after the last norm. `observe` is called
-  /// once a layer.
+  /// tokens [B, T] int64, T <= context -> final hidden states [B, T, C], after the last norm.
+  /// `observe` is called once a layer. Throws UsageError for tokens that do not fit.
   at::Tensor hidden(const at::Tensor& tokens, const AttentionObserver& observe = {}) const;
   /// tokens [B, T] -> logits [B, T, V], all at once (small inputs: tests, generation).
   at::Tensor logits(const at::Tensor& tokens) const;
@@ -49,12 +52,36 @@ class Gpt {
                       std::int64_t chunk = 1024) const;
 
  private:
-  struct Block;
-  const at::Tensor& parameter(const std::string& name) const;
+  struct Affine {
+    at::Tensor weight, bias;  // bias: undefined where there is none
+    at::Tensor operator()(const at::Tensor& x) const;
+  };
+  struct Norm {
+    at::Tensor weight, bias;
+    double eps;
+    at::Tensor operator()(const at::Tensor& x) const;
+  };
+  struct Block {
+    Norm norm_1, norm_2;
+    Affine qkv, attention_out, up, down;
+    double strength;
+  };
+
+  at::Tensor find(const std::string& name) const;
+  Affine affine(const std::string& name) const;
+  Norm norm(const std::string& name) const;
+  void check_tokens(const at::Tensor& tokens) const;
+  at::Tensor attention(const at::Tensor& x, std::int64_t layer,
+                       const AttentionObserver& observe) const;
+  at::Tensor feed_forward(const at::Tensor& x, std::int64_t layer) const;
 
   ModelConfig config_;
   std::vector<NamedTensor> parameters_;
-  at::Tensor rope_cos_, rope_sin_;  // [context, head_dim / 2], fp32
+  // Handles of the same tensors, by role.
+  at::Tensor embedding_, head_;
+  Norm embedding_norm_, final_norm_;
+  std::vector<Block> blocks_;
+  RopeTables rope_;
 };
 
 /// Sizes that follow from a configuration alone.

@@ -1,0 +1,96 @@
+// A second implementation of the model for the tests: plain ATen and autograd, in the type of its
+// parameters (double), with attention as a T x T softmax and the paper's two lines.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "xsa/model/gpt.h"
+
+namespace xsa::model::eager {
+
+using Parameters = std::map<std::string, at::Tensor>;
+
+/// x [B, H, T, D], turned pair by pair as complex numbers.
+inline at::Tensor rope(const at::Tensor& x, double base) {
+  const std::int64_t half = x.size(3) / 2;
+  const at::Tensor frequency =
+      at::pow(base, at::arange(half, at::kDouble) * (-2.0 / static_cast<double>(x.size(3))));
+  const at::Tensor angle = at::arange(x.size(2), at::kDouble).unsqueeze(1) * frequency;
+  const at::Tensor pair = at::complex(x.narrow(3, 0, half), x.narrow(3, half, half));
+  const at::Tensor turned = pair * at::polar(at::ones_like(angle), angle);
+  return at::cat({at::real(turned), at::imag(turned)}, 3);
+}
+
+struct Eager {
+  const ModelConfig& config;
+  const Parameters& parameters;
+
+  at::Tensor get(const std::string& name) const {
+    const auto found = parameters.find(name);
+    return found == parameters.end() ? at::zeros({}, at::kDouble) : found->second;
+  }
+  at::Tensor linear(const std::string& name, const at::Tensor& x) const {
+    return at::matmul(x, get(name + ".weight").t()) + get(name + ".bias");
+  }
+  at::Tensor norm(const std::string& name, const at::Tensor& x) const {
+    const at::Tensor centred = x - x.mean(-1, true);
+    const at::Tensor variance = (centred * centred).mean(-1, true);
+    return centred / (variance + config.norm_eps).sqrt() * get(name + ".weight") +
+           get(name + ".bias");
+  }
+  at::Tensor attention(std::int64_t layer, const std::string& block, const at::Tensor& x) const {
+    const std::int64_t d = config.head_dim, heads = config.heads, kv_heads = config.key_heads();
+    const at::Tensor qkv = linear(block + "attn.c_attn", x);
+    const auto part = [&](std::int64_t first, std::int64_t count) {
+      return qkv.narrow(2, first * d, count * d)
+          .reshape({x.size(0), x.size(1), count, d})
+          .transpose(1, 2);
+    };
+    at::Tensor q = part(0, heads), k = part(heads, kv_heads), v = part(heads + kv_heads, kv_heads);
+    if (config.position == "rope") q = rope(q, config.rope_base), k = rope(k, config.rope_base);
+    k = k.repeat_interleave(heads / kv_heads, 1);
+    v = v.repeat_interleave(heads / kv_heads, 1);
+    const at::Tensor future = at::ones({x.size(1), x.size(1)}, at::kBool).triu(1);
+    const at::Tensor scores = at::matmul(q, k.transpose(2, 3)) / std::sqrt(static_cast<double>(d));
+    const at::Tensor y = at::matmul(at::softmax(scores.masked_fill(future, -INFINITY), -1), v);
+    const at::Tensor unit = v / v.norm(2, {-1}, true);
+    const at::Tensor z = y - config.layer_strength(layer) * (y * unit).sum(-1, true) * unit;
+    return linear(block + "attn.c_proj", z.transpose(1, 2).flatten(2));
+  }
+  at::Tensor feed_forward(const std::string& block, const at::Tensor& x) const {
+    const at::Tensor h = linear(block + "mlp.c_fc", x);
+    return linear(block + "mlp.c_proj", h * 0.5 * (1 + at::erf(h / std::sqrt(2.0))));
+  }
+  at::Tensor logits(const at::Tensor& tokens) const {
+    at::Tensor x = get("transformer.wte.weight").index_select(0, tokens.flatten());
+    x = x.view({tokens.size(0), tokens.size(1), -1});
+    if (config.embedding_norm) x = norm("transformer.ln_e", x);
+    for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+      const std::string block = "transformer.h." + std::to_string(layer) + ".";
+      x = x + attention(layer, block, norm(block + "ln_1", x));
+      x = x + feed_forward(block, norm(block + "ln_2", x));
+    }
+    const char* head = config.tied_head ? "transformer.wte.weight" : "lm_head.weight";
+    return at::matmul(norm("transformer.ln_f", x), get(head).t());
+  }
+};
+
+/// Leaves of their own, in double.
+inline Parameters copy(const Gpt& model) {
+  Parameters result;
+  for (const NamedTensor& parameter : model.parameters())
+    result[parameter.name] = parameter.tensor.detach().to(at::kDouble).requires_grad_();
+  return result;
+}
+
+/// tokens [B, T] -> logits [B, T, V]
+inline at::Tensor logits(const ModelConfig& config, const Parameters& parameters,
+                         const at::Tensor& tokens) {
+  return Eager{config, parameters}.logits(tokens);
+}
+
+}  // namespace xsa::model::eager

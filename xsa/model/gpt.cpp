@@ -1,0 +1,132 @@
+#include "xsa/model/gpt.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "xsa/base/error.h"
+#include "xsa/base/rng.h"
+#include "xsa/model/linear_cross_entropy.h"
+#include "xsa/model/parameters.h"
+#include "xsa/op/attention.h"
+
+namespace xsa::model {
+namespace {
+
+/// A random stream of each parameter's own: what is added to a model, or left out, changes no other
+/// parameter's bits.
+at::Generator stream(std::uint64_t seed, std::string_view name) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  return at::make_generator<at::CPUGeneratorImpl>(Rng(seed ^ hash).next());
+}
+
+at::Tensor initial_value(const ParameterSpec& spec, std::uint64_t seed) {
+  at::Tensor value = at::full(spec.sizes, spec.mean, at::kFloat);
+  if (spec.std > 0) value.normal_(spec.mean, spec.std, stream(seed, spec.name));
+  return value.requires_grad_();
+}
+
+}  // namespace
+
+at::Tensor Gpt::Affine::operator()(const at::Tensor& x) const {
+  return at::linear(x, weight, bias);
+}
+
+at::Tensor Gpt::Norm::operator()(const at::Tensor& x) const {
+  return at::layer_norm(x, weight.sizes(), weight, bias, eps);
+}
+
+Gpt::Gpt(const ModelConfig& config, std::uint64_t seed) : config_(config) {
+  config_.validate();
+  for (const ParameterSpec& spec : parameter_specs(config_))
+    parameters_.push_back({spec.name, initial_value(spec, seed), spec.is_matrix()});
+
+  embedding_ = find(kEmbedding);
+  head_ = config_.tied_head ? embedding_ : find(kHead);
+  if (config_.embedding_norm) embedding_norm_ = norm("transformer.ln_e");
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+    const std::string block = block_prefix(layer);
+    blocks_.push_back({.norm_1 = norm(block + "ln_1"),
+                       .norm_2 = norm(block + "ln_2"),
+                       .qkv = affine(block + "attn.c_attn"),
+                       .attention_out = affine(block + "attn.c_proj"),
+                       .up = affine(block + "mlp.c_fc"),
+                       .down = affine(block + "mlp.c_proj"),
+                       .strength = config_.layer_strength(layer)});
+  }
+  final_norm_ = norm("transformer.ln_f");
+  if (config_.position == "rope")
+    rope_ = rope_tables(config_.context, config_.head_dim, config_.rope_base);
+}
+
+at::Tensor Gpt::find(const std::string& name) const {
+  for (const NamedTensor& parameter : parameters_)
+    if (parameter.name == name) return parameter.tensor;
+  return {};
+}
+
+Gpt::Affine Gpt::affine(const std::string& name) const {
+  return {find(name + ".weight"), find(name + ".bias")};
+}
+
+Gpt::Norm Gpt::norm(const std::string& name) const {
+  return {find(name + ".weight"), find(name + ".bias"), config_.norm_eps};
+}
+
+void Gpt::check_tokens(const at::Tensor& tokens) const {
+  check_usage(
+      tokens.dim() == 2 && tokens.scalar_type() == at::kLong && tokens.size(1) <= config_.context,
+      "Gpt: expected tokens [B, T] of type Long with T up to the context, ", config_.context,
+      ", got ", tokens.sizes(), " of type ", tokens.scalar_type(),
+      "; cut longer sequences, or raise model.context");
+  if (tokens.numel() == 0) return;
+  const auto [smallest, largest] = at::aminmax(tokens);
+  check_usage(
+      smallest.item<std::int64_t>() >= 0 && largest.item<std::int64_t>() < config_.vocab_size,
+      "Gpt: expected tokens in [0, ", config_.vocab_size, "), the vocabulary, got [",
+      smallest.item<std::int64_t>(), ", ", largest.item<std::int64_t>(),
+      "]; was the data made with another tokenizer?");
+}
+
+// x [B, T, C] throughout. Each branch's output is fresh memory that no gradient needs, so the
+// residual is added in place.
+at::Tensor Gpt::hidden(const at::Tensor& tokens, const AttentionObserver& observe) const {
+  check_tokens(tokens);
+  at::Tensor x = at::embedding(embedding_, tokens);
+  if (config_.embedding_norm) x = embedding_norm_(x);
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+    x = attention(x, layer, observe).add_(x);
+    x = feed_forward(x, layer).add_(x);
+  }
+  return final_norm_(x);
+}
+
+at::Tensor Gpt::attention(const at::Tensor& x, std::int64_t layer,
+                          const AttentionObserver& observe) const {
+  const Block& block = blocks_[static_cast<std::size_t>(layer)];
+  const auto [q, k, v] =
+      split_heads(block.qkv(block.norm_1(x)), config_.heads, config_.key_heads(), rope_);
+  op::AttentionOptions options;
+  options.is_causal = true;
+  options.strength = block.strength;
+  const auto [z, lse, c] = op::attention(q, k, v, options);
+  if (observe) observe({layer, block.strength, q, k, v, z, lse, c});
+  const at::Tensor joined = z.transpose(1, 2).flatten(2);  // [B, T, H D]
+  return block.attention_out(joined);
+}
+
+at::Tensor Gpt::feed_forward(const at::Tensor& x, std::int64_t layer) const {
+  const Block& block = blocks_[static_cast<std::size_t>(layer)];
+  return block.down(at::gelu(block.up(block.norm_2(x))));
+}
+
+at::Tensor Gpt::logits(const at::Tensor& tokens) const { return at::linear(hidden(tokens), head_); }
+
+at::Tensor Gpt::loss_sum(const at::Tensor& tokens, const at::Tensor& targets,
+                         std::int64_t chunk) const {
+  check_usage(targets.sizes() == tokens.sizes(), "Gpt: expected a target for each of tokens ",
+              tokens.sizes(), ", got targets ", targets.sizes());
+  return linear_cross_entropy_sum(hidden(tokens).flatten(0, 1), head_, targets.flatten(), chunk);
+}
+
+}  // namespace xsa::model
