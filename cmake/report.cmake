@@ -1,5 +1,4 @@
 # The report's page: its text is compiled in; plotly.min.js is read at run time from the build's Python.
-set(XSA_PYTHON "python3" CACHE STRING "A Python that has torch 2.13 or newer")
 execute_process(
   COMMAND ${XSA_PYTHON} -c "import importlib.util as u; print(u.find_spec('plotly').submodule_search_locations[0])"
   OUTPUT_VARIABLE plotly_folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)

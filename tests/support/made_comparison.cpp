@@ -137,8 +137,8 @@ void write_comparison(const fs::path& folder, const MadeComparison& made) {
     for (const char* const attention : {"standard", "exclusive"}) {
       MadeRun run(attention, seed, made.gain);
       const std::string name = cat(attention, "-seed", seed);
-      recipe = run.recipe();
-      write_json_file(folder / name / "recipe.json", recipe);
+      if (recipe.is_null()) recipe = run.recipe();
+      write_json_file(folder / name / "recipe.json", run.recipe());
       write_json_file(folder / name / "summary.json", run.summary());
       atomic_write(folder / name / "metrics.jsonl", run.metrics());
       if (made.diagnosed) write_json_file(folder / name / "diagnose.json", run.diagnose());

@@ -97,7 +97,7 @@ std::string tiles_html(const Json& summary) {
   };
   const Json& difference = summary.at("difference");
   const auto percent = [&](double share) {
-    return std::isfinite(share) ? format_number(100 * share, 1, true) + " %" : "–";
+    return std::isfinite(share) ? format_number(100 * share, 1, true) + " %" : "–";
   };
   const auto relative = [&](const char* key) {
     return percent(mean(difference, key) / mean(summary.at("results").at("standard"), key));

@@ -48,7 +48,7 @@ std::vector<Row> table_rows(const Json& summary) {
         *metric.unit == '\0' ? cat(metric.label) : cat(metric.label, " (", metric.unit, ")");
     rows.push_back({label, cell(standard, metric, false), cell(exclusive, metric, false),
                     cell(difference, metric, true),
-                    std::isfinite(relative) ? format_number(relative, 1, true) + " %" : "–"});
+                    std::isfinite(relative) ? format_number(relative, 1, true) + " %" : "–"});
   }
   return rows;
 }
