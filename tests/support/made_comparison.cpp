@@ -1,10 +1,10 @@
 #include "tests/support/made_comparison.h"
 
 #include <cmath>
+#include <fstream>
 #include <random>
 
 #include "xsa/base/error.h"
-#include "xsa/base/file.h"
 #include "xsa/base/json.h"
 
 namespace xsa::testing {
@@ -128,6 +128,15 @@ class MadeRun {
   double offset_, gain_;
 };
 
+/// Plain writes: nothing here has to survive a power cut, and syncing is slow.
+void write(const fs::path& path, const std::string& content) {
+  fs::create_directories(path.parent_path());
+  std::ofstream file(path, std::ios::binary);
+  check(static_cast<bool>(file << content), path.string(), ": cannot write");
+}
+
+void write(const fs::path& path, const Json& json) { write(path, json.dump(2) + "\n"); }
+
 }  // namespace
 
 void write_comparison(const fs::path& folder, const MadeComparison& made) {
@@ -138,20 +147,20 @@ void write_comparison(const fs::path& folder, const MadeComparison& made) {
       MadeRun run(attention, seed, made.gain);
       const std::string name = cat(attention, "-seed", seed);
       if (recipe.is_null()) recipe = run.recipe();
-      write_json_file(folder / name / "recipe.json", run.recipe());
-      write_json_file(folder / name / "summary.json", run.summary());
-      atomic_write(folder / name / "metrics.jsonl", run.metrics());
-      if (made.diagnosed) write_json_file(folder / name / "diagnose.json", run.diagnose());
+      write(folder / name / "recipe.json", run.recipe());
+      write(folder / name / "summary.json", run.summary());
+      write(folder / name / "metrics.jsonl", run.metrics());
+      if (made.diagnosed) write(folder / name / "diagnose.json", run.diagnose());
       runs.push_back({{"attention", attention}, {"seed", seed}, {"folder", name}});
     }
   }
-  write_json_file(folder / "compare.json", {{"name", made.name},
-                                            {"date", "2026-11-29T19:07:02Z"},
-                                            {"machine", kMachine},
-                                            {"commit", "40108ba"},
-                                            {"recipe", recipe},
-                                            {"seeds", seeds},
-                                            {"runs", runs}});
+  write(folder / "compare.json", Json{{"name", made.name},
+                                      {"date", "2026-11-29T19:07:02Z"},
+                                      {"machine", kMachine},
+                                      {"commit", "40108ba"},
+                                      {"recipe", recipe},
+                                      {"seeds", seeds},
+                                      {"runs", runs}});
 }
 
 }  // namespace xsa::testing
