@@ -1,0 +1,47 @@
+# The front door. Every target sets up what it needs first (tools/setup) and does nothing twice.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help run test build bench check format asan mutate clean distclean
+
+ARGS ?=
+FILTER ?=
+export PYTHON TORCH_INDEX JOBS CMAKE_ARGS
+
+help:
+	@cat tools/help.txt
+
+run: build
+	@build/bin/xsa compare $(ARGS)
+
+build:
+	@tools/setup build
+
+test:
+	@tools/setup build asan
+	@.setup/python tools/test.py build build-asan $(if $(FILTER),--filter '$(FILTER)')
+
+asan:
+	@tools/setup asan
+	@.setup/python tools/test.py build-asan $(if $(FILTER),--filter '$(FILTER)')
+
+bench:
+	@tools/setup bench
+	@tools/bench $(ARGS)
+
+check:
+	@tools/setup lint
+	@tools/check
+
+format:
+	@tools/setup python
+	@tools/check --write
+
+mutate:
+	@tools/setup build
+	@.setup/python tools/mutate.py $(ARGS)
+
+clean:
+	rm -rf build build-asan build-mutate build-dev build-tsan
+
+distclean: clean
+	rm -rf .setup .venv

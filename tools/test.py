@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Runs the tests of one or more build folders; the last line is `N passed, N failed`.
+
+  tools/test.py BUILD_FOLDER... [--filter WORD]
+
+Of each folder every bin/test_* program (GoogleTest); of a folder with the operator also the Python
+tests in python/tests and tests/e2e. Each runs in an empty folder of its own. Exit 1 if any test
+failed, a program crashed or hung, or nothing ran. Standard library only.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PYTHON_SUITES = ("python/tests", "tests/e2e")
+LIMIT_S = 1500  # a program that runs for longer hangs
+SHOWN_LINES = 60  # of the output, where something failed
+
+
+@dataclasses.dataclass
+class Result:
+    """What one program or Python suite came to."""
+
+    name: str
+    passed: int = 0
+    skipped: int = 0
+    failures: list = dataclasses.field(default_factory=list)  # names of tests, or what went wrong
+    selected: int = 0
+    output: str = ""
+    repeat: str = ""
+
+
+def run(command, folder, environment):
+    """Runs in a fresh scratch folder; returns (exit code or None if it hung, output, seconds)."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    began = time.monotonic()
+    log = folder.with_suffix(".log")
+    with open(log, "wb") as out:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT,
+                                   stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            code = process.wait(LIMIT_S)
+        except BaseException as stop:
+            os.killpg(process.pid, 9)
+            process.wait()
+            if not isinstance(stop, subprocess.TimeoutExpired):
+                raise
+            code = None
+    return code, log.read_text(errors="replace"), time.monotonic() - began
+
+
+def ending(code):
+    if code is None:
+        return f"it ran for more than {LIMIT_S} s and was stopped"
+    return f"it died of signal {-code}" if code < 0 else f"it ended with exit code {code}"
+
+
+def read_gtest(result, report, code):
+    """Fills in `result` from GoogleTest's JSON, or where a crash left none, from what it printed."""
+    if report.exists():
+        for suite in json.loads(report.read_text())["testsuites"]:
+            for case in suite["testsuite"]:
+                if case["status"] == "NOTRUN":
+                    continue
+                name = f"{suite['name']}.{case['name']}"
+                result.selected += 1
+                if case.get("failures"):
+                    result.failures.append(name)
+                elif case["result"] == "SKIPPED":
+                    result.skipped += 1
+                else:
+                    result.passed += 1
+        if code != 0 and not result.failures:
+            result.failures.append(f"({ending(code)} though no test failed)")
+        return
+    outcomes = re.findall(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)?(?: \(\d+ ms\))?$", result.output, re.M)
+    ran = dict.fromkeys(name for kind, name in outcomes if kind == "RUN")
+    for kind, name in outcomes:
+        if name in ran:
+            ran[name] = kind
+    result.selected = max(1, len(ran))
+    result.passed = sum(kind == "OK" for kind in ran.values())
+    result.skipped = sum(kind == "SKIPPED" for kind in ran.values())
+    result.failures = [name for name, kind in ran.items() if kind in ("FAILED", "RUN")]
+    result.failures.append(f"({ending(code)}; tests after that did not run)")
+
+
+def run_program(program, scratch, word):
+    folder = program.parent.parent
+    name = program.name.removeprefix("test_")
+    result = Result(f"{folder.name}: {name}")
+    pattern = "*" if word in ("", name) else f"*{word}*"
+    report = scratch / f"{program.name}.json"
+    report.unlink(missing_ok=True)
+    command = [str(program), f"--gtest_filter={pattern}", f"--gtest_output=json:{report}"]
+    options = {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    code, result.output, seconds = run(command, scratch / program.name, {**options, **os.environ})
+    read_gtest(result, report, code)
+    if result.failures:
+        failed = ":".join(failure for failure in result.failures if not failure.startswith("("))
+        result.repeat = shlex.join([os.path.relpath(program, ROOT), f"--gtest_filter={failed or pattern}"])
+    return result, seconds
+
+
+def run_python(suite, folder, scratch, word):
+    result = Result(suite)
+    report = scratch / (suite.replace("/", "-") + ".xml")
+    report.unlink(missing_ok=True)
+    paths = {"XSA_OP_LIBRARY": str(folder / "lib/libxsa_op.so"), "XSA_BIN": str(folder / "bin/xsa")}
+    command = [sys.executable, "-m", "pytest", str(ROOT / suite), f"--rootdir={ROOT}", "-p", "no:cacheprovider", "-q",
+               "-ra", f"--junit-xml={report}"] + (["-k", word] if word else [])
+    environment = {**os.environ, **paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    code, result.output, seconds = run(command, scratch / suite.replace("/", "-"), environment)
+    if code == 5 and word:  # pytest: nothing selected
+        return result, seconds
+    settings = [f"{key}=$PWD/{os.path.relpath(value, ROOT)}" for key, value in paths.items()]
+    result.repeat = " ".join([*settings, ".setup/python -m pytest", suite])
+    if report.exists():
+        for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
+            result.selected += 1
+            name = f"{case.get('classname')}::{case.get('name')}"
+            if case.find("failure") is not None or case.find("error") is not None:
+                result.failures.append(name)
+            elif case.find("skipped") is not None:
+                result.skipped += 1
+            else:
+                result.passed += 1
+    if code != 0 and not result.failures:
+        result.selected += 1
+        result.failures.append(f"({ending(code)})")
+    if result.failures:
+        names = " or ".join(failure.split("::")[-1].split("[")[0] for failure in result.failures if "::" in failure)
+        result.repeat += f" -k '{names}'" if names else ""
+    return result, seconds
+
+
+def telling_lines(result):
+    """The failed tests' part of GoogleTest's output, or else the end of the output."""
+    lines = result.output.splitlines()
+    failed, kept, since = set(result.failures), [], None
+    for number, line in enumerate(lines):
+        if line.startswith("[ RUN      ] "):
+            since = number if line.split()[-1] in failed else None
+        elif since is not None and re.match(r"\[ +(OK|FAILED|SKIPPED) +\]", line):
+            kept += lines[since:number]
+            since = None
+    kept += lines[since:] if since is not None else []
+    return kept[:SHOWN_LINES] or lines[-SHOWN_LINES:]
+
+
+def show(result, seconds):
+    counts = f"{result.passed} passed" + (f", {result.skipped} skipped" if result.skipped else "")
+    counts += f", {len(result.failures)} FAILED" if result.failures else ""
+    print(f"[test] {result.name:<28} {counts} ({seconds:.1f} s)", flush=True)
+    if result.failures:
+        print("\n".join("    | " + line for line in telling_lines(result)))
+        print("".join(f"    failed: {failure}\n" for failure in result.failures) + f"    repeat: {result.repeat}", flush=True)
+
+
+def jobs_of(folder, word):
+    """What is to run, as functions without arguments."""
+    scratch = folder / "test"
+    for program in sorted((folder / "bin").glob("test_*")):
+        yield lambda program=program: run_program(program, scratch, word)
+    if (folder / "lib/libxsa_op.so").exists():
+        for suite in PYTHON_SUITES:
+            if any((ROOT / suite).glob("**/test_*.py")):
+                yield lambda suite=suite: run_python(suite, folder, scratch, word)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="BUILD_FOLDER")
+    parser.add_argument("--filter", default="", metavar="WORD", help="only tests whose name holds WORD")
+    arguments = parser.parse_args()
+    totals = Result("total")
+    for folder in arguments.folders:
+        for job in jobs_of(folder.resolve(), arguments.filter):
+            result, seconds = job()
+            if result.selected or not arguments.filter:
+                show(result, seconds)
+            totals.passed += result.passed
+            totals.skipped += result.skipped
+            totals.failures += result.failures
+    if not totals.passed and not totals.failures:
+        wanted = f"no test's name holds '{arguments.filter}'" if arguments.filter else "no tests were found; run `make build` first"
+        print(f"[test] {wanted}")
+    print(f"{totals.passed} passed, {len(totals.failures)} failed" + (f", {totals.skipped} skipped" if totals.skipped else ""))
+    return 0 if totals.passed and not totals.failures else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
