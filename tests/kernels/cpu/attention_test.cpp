@@ -1,0 +1,348 @@
+// The fused kernels against the double reference, on every instruction set that this machine has.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cmath>
+
+#include "tests/support/compare.h"
+#include "tests/support/problem.h"
+#include "tests/support/tolerance.h"
+#include "xsa/base/error.h"
+#include "xsa/kernels/attention.h"
+
+namespace xsa::kernels {
+namespace {
+
+using testing::Array;
+using testing::fused_tolerances;
+using testing::is_near;
+using testing::Layout;
+using testing::Problem;
+using testing::ProblemSpec;
+using testing::same_bits;
+using testing::Values;
+
+std::vector<double> doubles(const std::vector<float>& values) {
+  return {values.begin(), values.end()};
+}
+
+/// One instruction set after the other; the best again at the end.
+class Fused : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { choose_instruction_set(GetParam()); }
+  void TearDown() override { choose_instruction_set(""); }
+};
+INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, Fused, ::testing::ValuesIn(instruction_sets()),
+                         [](const auto& each) { return each.param; });
+
+void run(Problem& problem, std::int64_t workers = 1) {
+  const Parallel parallel = workers == 1 ? serial() : threads(workers);
+  AttentionParams params = problem.params();
+  params.parallel = &parallel;
+  ASSERT_EQ(unsupported(params), "");
+  forward(params);
+  backward(params);
+}
+
+void expect_matches_reference(const ProblemSpec& spec) {
+  SCOPED_TRACE(describe(spec));
+  Problem problem(spec);
+  run(problem);
+  const ReferenceForward out = reference_forward(problem.params());
+  const ReferenceBackward gradients = reference_backward(problem.params());
+  const testing::Tolerances tolerance = fused_tolerances(problem);
+  EXPECT_TRUE(is_near(problem.z.values(), out.z, tolerance.z)) << "z";
+  EXPECT_TRUE(is_near(doubles(problem.lse), out.lse, tolerance.lse)) << "lse";
+  EXPECT_TRUE(is_near(doubles(problem.c), out.c, tolerance.c)) << "c";
+  EXPECT_TRUE(is_near(problem.dq.values(), gradients.dq, tolerance.dq)) << "dq";
+  EXPECT_TRUE(is_near(problem.dk.values(), gradients.dk, tolerance.dk)) << "dk";
+  EXPECT_TRUE(is_near(problem.dv.values(), gradients.dv, tolerance.dv)) << "dv";
+  for (const Array* array : {&problem.z, &problem.dq, &problem.dk, &problem.dv})
+    EXPECT_TRUE(array->gaps_untouched());
+}
+
+ProblemSpec sized(std::int64_t queries, std::int64_t keys, std::int64_t head_dim,
+                  std::int64_t value_dim) {
+  ProblemSpec spec;
+  spec.queries = queries, spec.keys = keys;
+  spec.head_dim = head_dim, spec.value_dim = value_dim;
+  spec.is_causal = true;
+  return spec;
+}
+
+TEST_P(Fused, EqualsTheReferenceAroundEveryTileSize) {
+  // Lanes 4, 8, 16; panels 12, 24, 48; key blocks of 96; query blocks up to 192.
+  for (const std::int64_t length :
+       {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 23, 25, 47, 48, 49, 65, 95, 96, 97, 193})
+    for (const bool causal : {true, false}) {
+      ProblemSpec spec = sized(length, length, 8, 8);
+      spec.is_causal = causal, spec.seed = length;
+      expect_matches_reference(spec);
+    }
+}
+
+TEST_P(Fused, EqualsTheReferenceForEveryHeadDimension) {
+  for (const auto& [head_dim, value_dim] :
+       std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1},
+                                                          {1, 256},
+                                                          {2, 3},
+                                                          {5, 7},
+                                                          {16, 31},
+                                                          {33, 32},
+                                                          {64, 64},
+                                                          {80, 48},
+                                                          {128, 128},
+                                                          {129, 130},
+                                                          {255, 1},
+                                                          {256, 256}})
+    expect_matches_reference(sized(20, 20, head_dim, value_dim));
+}
+
+TEST_P(Fused, EqualsTheReferenceWhereQueriesAndKeysDiffer) {
+  for (const auto& [queries, keys, own_offset] : std::vector<std::array<std::int64_t, 3>>{
+           {1, 200, 199}, {1, 1, 0}, {5, 120, 115}, {50, 131, 81}, {40, 120, 7}, {17, 100, 0}})
+    for (const bool causal : {true, false}) {
+      ProblemSpec spec = sized(queries, keys, 8, 12);
+      spec.own_offset = own_offset, spec.is_causal = causal;
+      expect_matches_reference(spec);
+    }
+}
+
+TEST_P(Fused, EqualsTheReferenceForGroupsAndStrengths) {
+  for (const auto& [batch, query_heads, key_heads] :
+       std::vector<std::array<std::int64_t, 3>>{{2, 4, 2}, {1, 6, 1}, {3, 3, 3}, {1, 12, 12}})
+    for (const double strength : {1.0, 0.0, 0.5, -1.5}) {
+      ProblemSpec spec = sized(33, 33, 8, 8);
+      spec.batch = batch, spec.query_heads = query_heads, spec.key_heads = key_heads;
+      spec.strength = strength, spec.with_dlse = strength != 0.5;
+      expect_matches_reference(spec);
+    }
+}
+
+TEST_P(Fused, EqualsTheReferenceForEveryLayoutTypeAndKindOfValues) {
+  std::uint64_t seed = 0;
+  for (const Layout layout : {Layout::kDense, Layout::kTokenMajor, Layout::kPadded,
+                              Layout::kInnermost, Layout::kExpanded})
+    for (const Type type : {Type::kFloat32, Type::kBFloat16, Type::kFloat16})
+      for (const Values values : {Values::kOrdinary, Values::kPeaky, Values::kHostile}) {
+        ProblemSpec spec = sized(37, 50, 16, 16);
+        spec.batch = 2, spec.query_heads = 4, spec.key_heads = 2;
+        spec.layout = layout, spec.type = type, spec.values = values;
+        spec.is_causal = ++seed % 3 != 0, spec.seed = seed;
+        expect_matches_reference(spec);
+      }
+}
+
+TEST_P(Fused, EqualsTheReferenceOverSeveralBlocksOfQueriesAndKeys) {
+  ProblemSpec spec = sized(400, 437, 16, 16);
+  spec.values = Values::kPeaky;
+  expect_matches_reference(spec);
+  spec.type = Type::kBFloat16, spec.is_causal = false;
+  expect_matches_reference(spec);
+}
+
+TEST_P(Fused, TakesALearnedStrength) {
+  ProblemSpec spec = sized(21, 21, 8, 8);
+  spec.batch = 2, spec.query_heads = 4, spec.key_heads = 2;
+  Problem problem(spec);
+  problem.learned_strength = {0.5f, -1.0f, 0.0f, 2.0f};
+  problem.options.learned_strength_stride = {0, 1, 0};
+  problem.dlearned_strength.assign(2 * 4 * 21, NAN);
+  run(problem);
+  const ReferenceBackward gradients = reference_backward(problem.params());
+  const ReferenceForward out = reference_forward(problem.params());
+  EXPECT_TRUE(is_near(problem.z.values(), out.z, fused_tolerances(problem).z));
+  EXPECT_TRUE(is_near(problem.dv.values(), gradients.dv, 2 * fused_tolerances(problem).dv));
+  EXPECT_TRUE(is_near(doubles(problem.dlearned_strength), gradients.dlearned_strength,
+                      fused_tolerances(problem).c * problem.dz.largest_norm()));
+}
+
+TEST_P(Fused, BitsDoNotDependOnWorkersOrBatchNeighbours) {
+  for (const Type type : {Type::kFloat32, Type::kBFloat16}) {
+    ProblemSpec spec = sized(300, 300, 16, 16);  // few heads: the backward is cut into parts
+    spec.query_heads = 2, spec.key_heads = 1, spec.type = type;
+    Problem one(spec);
+    run(one);
+    for (const std::int64_t workers : {2, 3}) {
+      Problem more(spec);
+      run(more, workers);
+      for (const auto output : {&Problem::z, &Problem::dq, &Problem::dk, &Problem::dv})
+        EXPECT_TRUE(same_bits((more.*output).values(), (one.*output).values()));
+      EXPECT_TRUE(same_bits(more.lse, one.lse));
+      EXPECT_TRUE(same_bits(more.c, one.c));
+    }
+  }
+}
+
+TEST_P(Fused, TheForwardsBitsDoNotDependOnTheBatch) {
+  ProblemSpec spec = sized(70, 70, 16, 16);
+  spec.batch = 3;
+  Problem batch(spec);
+  forward(batch.params());
+  spec.batch = 1;
+  Problem alone(spec);
+  for (const auto input : {&Problem::q, &Problem::k, &Problem::v})
+    (alone.*input).for_each([&](auto, auto h, auto t, auto d) {
+      (alone.*input).set(0, h, t, d, (batch.*input).get(2, h, t, d));
+    });
+  forward(alone.params());
+  const std::vector<double> all = batch.z.values();
+  EXPECT_TRUE(same_bits(alone.z.values(), {all.end() - 70 * 16, all.end()}));
+}
+
+TEST_P(Fused, StrengthZeroLeavesYToTheBit) {
+  ProblemSpec spec = sized(60, 60, 16, 16);
+  spec.strength = 0;
+  Problem plain(spec);
+  forward(plain.params());
+  Problem loud(spec);  // c is large, and must not matter
+  loud.options.eps = 1e-30;
+  loud.options.strength = -0.0;
+  forward(loud.params());
+  EXPECT_TRUE(same_bits(plain.z.values(), loud.z.values()));
+}
+
+TEST_P(Fused, LeavesNothingAlongTheOwnValue) {
+  Problem problem(sized(100, 100, 16, 16));
+  forward(problem.params());
+  for (std::int64_t t = 0; t < 100; ++t) {
+    double along = 0, norms = 0;
+    for (std::int64_t d = 0; d < 16; ++d) {
+      along += problem.z.get(0, 0, t, d) * problem.v.get(0, 0, t, d);
+      norms += std::abs(problem.v.get(0, 0, t, d));
+    }
+    EXPECT_NEAR(along, 0, std::ldexp(norms, -21));
+  }
+}
+
+TEST_P(Fused, TheFirstTokenHasNothingLeft) {
+  Problem problem(sized(10, 10, 16, 16));
+  forward(problem.params());
+  for (std::int64_t d = 0; d < 16; ++d)
+    EXPECT_NEAR(problem.z.get(0, 0, 0, d), 0, std::ldexp(problem.v.largest_norm(), -22));
+}
+
+TEST_P(Fused, ALaterTokenChangesNothingBeforeIt) {
+  const std::int64_t later = 37;
+  for (const double strange : {100.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+    Problem before(sized(80, 80, 16, 16)), after(sized(80, 80, 16, 16));
+    for (Array* array : {&after.q, &after.k, &after.v})
+      for (std::int64_t d = 0; d < 16; ++d) array->set(0, 0, later, d, strange);
+    run(before);
+    run(after);
+    const auto first_rows = [&](const Array& array) {
+      std::vector<double> values = array.values();
+      values.resize(later * 16);
+      return values;
+    };
+    EXPECT_TRUE(same_bits(first_rows(after.z), first_rows(before.z))) << strange;
+    EXPECT_TRUE(same_bits(first_rows(after.dq), first_rows(before.dq))) << strange;
+  }
+}
+
+TEST_P(Fused, ANanReachesEveryRowThatSeesIt) {
+  Problem problem(sized(80, 80, 16, 16));
+  problem.k.set(0, 0, 37, 3, NAN);
+  run(problem);
+  for (std::int64_t t = 0; t < 80; ++t)
+    for (std::int64_t d = 0; d < 16; ++d)
+      EXPECT_EQ(std::isnan(problem.z.get(0, 0, t, d)), t >= 37) << t;
+}
+
+TEST_P(Fused, KeysBehindTheLastQueryAreNeverRead) {
+  ProblemSpec spec = sized(30, 100, 16, 16);  // a static cache, filled up to 40
+  spec.own_offset = 10;
+  Problem clean(spec), dirty(spec);
+  for (std::int64_t s = 40; s < 100; ++s)
+    for (std::int64_t d = 0; d < 16; ++d) {
+      dirty.k.set(0, 0, s, d, NAN);
+      dirty.v.set(0, 0, s, d, NAN);
+    }
+  run(clean);
+  run(dirty);
+  for (const auto output : {&Problem::z, &Problem::dq, &Problem::dk, &Problem::dv})
+    EXPECT_TRUE(same_bits((dirty.*output).values(), (clean.*output).values()));
+  EXPECT_EQ(dirty.dk.get(0, 0, 99, 0), 0);
+}
+
+TEST_P(Fused, HugeAndTinyValuesStayFinite) {
+  for (const double size : {1e30, 1e19, 1e-10, 1e-13, 1e-25, 0.0}) {
+    Problem problem(sized(50, 50, 8, 8));
+    problem.dlse.clear();
+    problem.v.for_each([&](auto... at) { problem.v.set(at..., size * problem.v.get(at...)); });
+    run(problem);
+    const ReferenceForward out = reference_forward(problem.params());
+    const ReferenceBackward gradients = reference_backward(problem.params());
+    const double v = problem.v.largest_norm();
+    EXPECT_TRUE(is_near(problem.z.values(), out.z, 1e-5 * v)) << size;
+    EXPECT_TRUE(is_near(doubles(problem.c), out.c, 1e-4)) << size;
+    EXPECT_TRUE(is_near(problem.dq.values(), gradients.dq, 1e-4 * v)) << size;
+    EXPECT_TRUE(is_near(problem.dv.values(), gradients.dv, 1e-3)) << size;
+  }
+}
+
+TEST_P(Fused, EmptySizesAreFine) {
+  Problem no_batch([] {
+    ProblemSpec spec = sized(3, 3, 4, 4);
+    spec.batch = 0;
+    return spec;
+  }());
+  run(no_batch);
+  Problem no_queries(sized(0, 5, 4, 4));
+  run(no_queries);
+  EXPECT_TRUE(is_near(no_queries.dk.values(), std::vector<double>(20), 0));
+  EXPECT_TRUE(is_near(no_queries.dv.values(), std::vector<double>(20), 0));
+  Problem nothing(sized(0, 0, 4, 4));
+  run(nothing);
+}
+
+TEST_P(Fused, BFloat16RoundsWithoutBias) {
+  ProblemSpec spec = sized(200, 200, 32, 32);
+  spec.type = Type::kBFloat16;
+  Problem problem(spec);
+  problem.v.for_each(  // positive, so that truncating would shift the mean by -0.14 %
+      [&](auto... at) { problem.v.set(at..., 1 + std::abs(problem.v.get(at...))); });
+  problem.options.strength = 0;
+  forward(problem.params());
+  const double bias =
+      testing::mean_signed_error(problem.z.values(), reference_forward(problem.params()).z);
+  EXPECT_LT(std::abs(bias), 1e-4);
+}
+
+TEST_P(Fused, OffsetsBeyond31BitsAreFine) {
+  // 4 keys, 2^30 floats apart, in memory that is reserved and hardly touched.
+  constexpr std::int64_t kStride = std::int64_t{1} << 30;
+  constexpr std::size_t kBytes = 4 * kStride * sizeof(float);
+  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) GTEST_SKIP() << "no 16 GiB of address space";
+  Problem near(sized(4, 4, 8, 8));
+  AttentionParams far = near.params();
+  near.k.for_each([&](auto, auto, auto s, auto d) {
+    static_cast<float*>(memory)[s * kStride + d] = static_cast<float>(near.k.get(0, 0, s, d));
+  });
+  forward(near.params());
+  const std::vector<double> expected = near.z.values();
+  far.k = {memory, {0, 0, kStride, 1}};
+  forward(far);
+  EXPECT_TRUE(same_bits(near.z.values(), expected));
+  munmap(memory, kBytes);
+}
+
+TEST(Unsupported, SaysWhatTheKernelDoesNotTake) {
+  Problem problem(sized(4, 4, 4, 4));
+  problem.options.window = 2;
+  EXPECT_EQ(unsupported(problem.params()), "window is not supported by the CPU kernel yet");
+  problem.options.window = 0;
+  EXPECT_EQ(unsupported(problem.params()), "");
+  problem.options.head_dim = 257;
+  EXPECT_NE(unsupported(problem.params()), "");
+}
+
+TEST(ChooseInstructionSet, RefusesANameThatTheMachineLacks) {
+  EXPECT_THROW(choose_instruction_set("MMX"), UsageError);
+  EXPECT_GE(instruction_sets().size(), 1u);
+}
+
+}  // namespace
+}  // namespace xsa::kernels

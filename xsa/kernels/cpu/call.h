@@ -1,0 +1,54 @@
+// What the door hands to the code of one instruction set: plain data and plain functions only.
+// Templates of the standard library must not be compiled there: the linker keeps one copy of each,
+// and could keep one that other machines cannot run.
+#pragma once
+
+#include <cstdint>
+
+#include "xsa/kernels/cpu/plan.h"
+
+namespace xsa::kernels::cpu {
+
+enum class Element { kFloat32, kBFloat16, kFloat16 };
+
+/// A strided 4-d array: byte address of (0, 0, 0, 0), strides in elements.
+struct Strided {
+  char* data = nullptr;
+  std::int64_t batch = 0, head = 0, row = 0, element = 0;
+};
+
+struct Call {
+  Sizes sizes;
+  Plan plan;
+  Element type = Element::kFloat32;
+  double scale = 1, strength = 1, eps = 0;
+  const float* learned_strength = nullptr;
+  std::int64_t learned_batch = 0, learned_head = 0, learned_row = 0;  // its strides
+  Strided q, k, v, z, dz, dq, dk, dv;
+  float *lse = nullptr, *c = nullptr;
+  const float* dlse = nullptr;
+  float* dlearned_strength = nullptr;
+  // Backward: fp32 sums [slot][S][whole vectors], or null where dk (dv) itself takes them.
+  float *dk_sums = nullptr, *dv_sums = nullptr;
+};
+
+/// The kernels of one instruction set.
+struct Kernels {
+  const char* name;
+  Tile tile;
+  std::int64_t (*forward_floats)(const Call&);   // workspace of one worker
+  std::int64_t (*backward_floats)(const Call&);  // the same
+  void (*forward)(const Call&, std::int64_t task, float* workspace);
+  /// Leaves its part of dk and dv in sums slot `slot`.
+  void (*backward)(const Call&, std::int64_t task, std::int64_t slot, float* workspace);
+  /// Adds up the `parts` slots from first_slot on and writes rows [begin, end) of dk and dv.
+  void (*write_sums)(const Call&, std::int64_t head_index, std::int64_t first_slot,
+                     std::int64_t parts, std::int64_t begin, std::int64_t end);
+};
+
+/// Null where this build has none for the machine's architecture.
+const Kernels* avx3_kernels();
+const Kernels* avx2_kernels();
+const Kernels* baseline_kernels();
+
+}  // namespace xsa::kernels::cpu

@@ -1,0 +1,334 @@
+// Vectors, the two building blocks of all tiles (multiply_add, exp2), and the ways between strided
+// rows and panels. No include guard against other instruction sets is needed: a .cpp file includes
+// this once, compiled for one of them, and everything is internal to it.
+#pragma once
+
+#define HWY_IS_DEBUG_BUILD 0      // its checks call into the shared library, which we never link
+#define HWY_DISABLE_PCLMUL_AES 1  // not needed: ask the machine for less
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+#include "xsa/kernels/core/convert.h"
+#include "xsa/kernels/core/softmax.h"
+#include "xsa/kernels/cpu/call.h"
+
+namespace xsa::kernels::cpu {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Floats = hn::ScalableTag<float>;
+using Vec = hn::Vec<Floats>;
+using Index = std::int64_t;
+constexpr Floats kF;
+constexpr Index kLanes = hn::MaxLanes(Floats());
+
+// Register tiles, rows x vectors: scores, P V and dQ; and dK, dV. AVX-512 has 32 registers.
+constexpr bool kManyRegisters = kLanes == 16;
+constexpr int kPanelVectors = 3, kTileRows = kManyRegisters ? 8 : 4;
+constexpr int kSumRows = 6, kSumVectors = kManyRegisters ? 4 : 2;
+
+template <int N>
+struct Int {
+  static constexpr int value = N;
+};
+
+HWY_INLINE Index min_of(Index a, Index b) { return a < b ? a : b; }
+HWY_INLINE Index max_of(Index a, Index b) { return a > b ? a : b; }
+HWY_INLINE Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
+HWY_INLINE Index padded(Index n) { return ceil_div(n, kLanes) * kLanes; }
+
+/// body(Int<R>, first row): R rows at a time, fewer at the end.
+template <int R, class Body>
+HWY_INLINE void by_rows(Index begin, Index end, const Body& body) {
+  for (; begin + R <= end; begin += R) body(Int<R>(), begin);
+  if constexpr (R > 1) by_rows<R / 2>(begin, end, body);
+}
+
+/// body(Int<N>) for the N in [1, Max] that `vectors` is.
+template <int Max, class Body>
+HWY_INLINE void with_vectors(Index vectors, const Body& body) {
+  if constexpr (Max == 1) {
+    body(Int<1>());
+  } else if (vectors == Max) {
+    body(Int<Max>());
+  } else {
+    with_vectors<Max - 1>(vectors, body);
+  }
+}
+
+/// Piece n of `vectors` cut into as few equal pieces of at most `most` as there are: its first
+/// vector. 4 is cut into 2 + 2 and not into 3 + 1.
+HWY_INLINE Index pieces_of(Index vectors, Index most) { return ceil_div(vectors, most); }
+HWY_INLINE Index piece_begin(Index vectors, Index most, Index n) {
+  return n * vectors / pieces_of(vectors, most);
+}
+
+/// acc[i][j] += sum over t of a[i * a_row + t * a_step] * b[t * b_step + j's vector].
+template <int R, int N>
+HWY_INLINE void multiply_add(Vec (&acc)[R][N], const float* HWY_RESTRICT a, Index a_row,
+                             Index a_step, const float* HWY_RESTRICT b, Index b_step, Index steps) {
+  HWY_UNROLL(4)
+  for (Index t = 0; t < steps; ++t) {
+    Vec columns[N];
+    HWY_UNROLL(8)
+    for (int j = 0; j < N; ++j) columns[j] = hn::LoadU(kF, b + j * kLanes);
+    HWY_UNROLL(8)
+    for (int i = 0; i < R; ++i) {
+      const Vec x = hn::Set(kF, a[i * a_row]);
+      HWY_UNROLL(8)
+      for (int j = 0; j < N; ++j) acc[i][j] = hn::MulAdd(x, columns[j], acc[i][j]);
+    }
+    a += a_step;
+    b += b_step;
+  }
+}
+
+/// The same for a finite or not: where b is 0, nothing is added, though a be NaN.
+template <int R, int N>
+HWY_INLINE void multiply_add_guarded(Vec (&acc)[R][N], const float* HWY_RESTRICT a, Index a_row,
+                                     Index a_step, const float* HWY_RESTRICT b, Index b_step,
+                                     Index steps) {
+  for (Index t = 0; t < steps; ++t) {
+    for (int j = 0; j < N; ++j) {
+      const Vec column = hn::LoadU(kF, b + t * b_step + j * kLanes);
+      const auto is_zero = hn::Eq(column, hn::Zero(kF));
+      for (int i = 0; i < R; ++i) {
+        const Vec sum = hn::MulAdd(hn::Set(kF, a[i * a_row + t * a_step]), column, acc[i][j]);
+        acc[i][j] = hn::IfThenElse(is_zero, acc[i][j], sum);
+      }
+    }
+  }
+}
+
+template <int R, int N>
+HWY_INLINE void load_tile(Vec (&acc)[R][N], const float* from, Index row) {
+  HWY_UNROLL(8)
+  for (int i = 0; i < R; ++i) {
+    HWY_UNROLL(8)
+    for (int j = 0; j < N; ++j) acc[i][j] = hn::LoadU(kF, from + i * row + j * kLanes);
+  }
+}
+
+template <int R, int N>
+HWY_INLINE void store_tile(const Vec (&acc)[R][N], float* to, Index row) {
+  HWY_UNROLL(8)
+  for (int i = 0; i < R; ++i) {
+    HWY_UNROLL(8)
+    for (int j = 0; j < N; ++j) hn::StoreU(acc[i][j], kF, to + i * row + j * kLanes);
+  }
+}
+
+template <int R, int N>
+HWY_INLINE void zero_tile(Vec (&acc)[R][N]) {
+  HWY_UNROLL(8)
+  for (int i = 0; i < R; ++i) {
+    HWY_UNROLL(8)
+    for (int j = 0; j < N; ++j) acc[i][j] = hn::Zero(kF);
+  }
+}
+
+/// 2^x for x <= 127; exactly 0 below kExp2Floor; NaN stays NaN (M 5).
+HWY_INLINE Vec exp2(Vec x) {
+  // Adding 1.5 * 2^23 rounds to an integer, which 127 makes the exponent's bits.
+  const Vec magic = hn::Set(kF, 12582912.0f + 127.0f);
+  const Vec rounded = hn::Add(x, magic);
+  const Vec f = hn::Sub(x, hn::Sub(rounded, magic));
+  Vec p = hn::Set(kF, kExp2[0]);
+  HWY_UNROLL(5)
+  for (int n = 1; n < 6; ++n) p = hn::MulAdd(p, f, hn::Set(kF, kExp2[n]));
+  const hn::RebindToSigned<Floats> ints;
+  const Vec power = hn::BitCast(kF, hn::ShiftLeft<23>(hn::BitCast(ints, rounded)));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(kF, kExp2Floor)), hn::Mul(p, power));
+}
+
+HWY_INLINE float dot(const float* a, const float* b, Index padded_size) {
+  Vec sum = hn::Zero(kF);
+  for (Index d = 0; d < padded_size; d += kLanes)
+    sum = hn::MulAdd(hn::LoadU(kF, a + d), hn::LoadU(kF, b + d), sum);
+  return hn::GetLane(hn::SumOfLanes(kF, sum));
+}
+
+inline double dot_double(const float* a, const float* b, Index size) {
+  double sum = 0;
+  for (Index d = 0; d < size; ++d) sum += static_cast<double>(a[d]) * b[d];
+  return sum;
+}
+
+inline bool all_finite(const float* rows, Index stride, Index count, Index size) {
+  std::uint32_t infinite = 0;
+  for (Index r = 0; r < count; ++r)
+    for (Index d = 0; d < size; ++d)
+      infinite |= (float_bits(rows[r * stride + d]) & 0x7f800000u) == 0x7f800000u;
+  return infinite == 0;
+}
+
+// ---- strided rows of any element type <-> fp32 rows
+
+inline Index element_size(Element type) { return type == Element::kFloat32 ? 4 : 2; }
+
+/// Address of row (b, h, t).
+HWY_INLINE char* row_at(const Strided& array, Element type, Index b, Index h, Index t) {
+  return array.data + (b * array.batch + h * array.head + t * array.row) * element_size(type);
+}
+
+/// One row of `size` elements to fp32, zeros up to the next whole vector.
+inline void load_row(const char* from, Element type, Index stride, Index size,
+                     float* HWY_RESTRICT to) {
+  if (type == Element::kFloat32) {
+    const float* floats = reinterpret_cast<const float*>(from);
+    if (stride == 1) {
+      for (Index d = 0; d < size; ++d) to[d] = floats[d];
+    } else {
+      for (Index d = 0; d < size; ++d) to[d] = floats[d * stride];
+    }
+  } else {
+    const std::uint16_t* halves = reinterpret_cast<const std::uint16_t*>(from);
+    if (type == Element::kFloat16) {
+      for (Index d = 0; d < size; ++d) to[d] = from_fp16(halves[d * stride]);
+    } else if (stride == 1) {
+      for (Index d = 0; d < size; ++d) to[d] = from_bf16(halves[d]);
+    } else {
+      for (Index d = 0; d < size; ++d) to[d] = from_bf16(halves[d * stride]);
+    }
+  }
+  for (Index d = size; d < padded(size); ++d) to[d] = 0;
+}
+
+/// factor * one fp32 row, rounded to nearest even.
+inline void store_row(const float* HWY_RESTRICT from, float factor, char* to, Element type,
+                      Index stride, Index size) {
+  if (type == Element::kFloat32) {
+    float* floats = reinterpret_cast<float*>(to);
+    if (stride == 1) {
+      for (Index d = 0; d < size; ++d) floats[d] = factor * from[d];
+    } else {
+      for (Index d = 0; d < size; ++d) floats[d * stride] = factor * from[d];
+    }
+  } else {
+    std::uint16_t* halves = reinterpret_cast<std::uint16_t*>(to);
+    if (type == Element::kFloat16) {
+      for (Index d = 0; d < size; ++d) halves[d * stride] = to_fp16(factor * from[d]);
+    } else if (stride == 1) {
+      for (Index d = 0; d < size; ++d) halves[d] = to_bf16(factor * from[d]);
+    } else {
+      for (Index d = 0; d < size; ++d) halves[d * stride] = to_bf16(factor * from[d]);
+    }
+  }
+}
+
+/// fp32 rows that broadcasts can read: the caller's own memory, or a copy.
+struct Rows {
+  const float* data;
+  Index stride;
+};
+
+/// A stride between packed rows that does not make them collide in L1.
+HWY_INLINE Index packed_stride(Index size) {
+  return padded(size) % 256 == 0 ? padded(size) + kLanes : padded(size);
+}
+
+/// Rows [begin, begin + count) of head (b, h). Dense fp32 rows are read where they are; others, and
+/// those whose stride makes L1 lines collide, are copied to `copy`, count * packed_stride floats.
+inline Rows rows_of(const Strided& array, Element type, Index b, Index h, Index begin, Index count,
+                    Index size, float* copy) {
+  const char* first = row_at(array, type, b, h, begin);
+  const bool collide = array.row % 256 == 0;
+  if (type == Element::kFloat32 && array.element == 1 && array.row == size && !collide)
+    return {reinterpret_cast<const float*>(first), array.row};
+  const Index stride = packed_stride(size);
+  for (Index r = 0; r < count; ++r)
+    load_row(first + r * array.row * element_size(type), type, array.element, size,
+             copy + r * stride);
+  return {copy, stride};
+}
+
+// ---- fp32 rows <-> panels, where a row is a lane: element (d, row) lies at panel[d * width + row]
+
+/// kLanes rows (zeros after `count`) times factor into one vector column of a panel. `quads` takes
+/// kLanes * padded(size) floats.
+inline void rows_to_panel(const float* rows, Index stride, Index count, Index size, float factor,
+                          float* HWY_RESTRICT quads, float* HWY_RESTRICT panel, Index width) {
+  for (Index r = 0; r < kLanes; ++r)
+    for (Index d = 0; d < size; d += 4) {
+      float* quad = quads + d * kLanes + 4 * r;
+      if (r < count)
+        __builtin_memcpy(quad, rows + r * stride + d, 4 * sizeof(float));
+      else
+        quad[0] = quad[1] = quad[2] = quad[3] = 0;
+    }
+  const Vec scale = hn::Set(kF, factor);
+  for (Index d = 0; d < size; d += 4) {
+    Vec v[4];
+    hn::LoadInterleaved4(kF, quads + d * kLanes, v[0], v[1], v[2], v[3]);
+    for (Index i = 0; i < min_of(4, size - d); ++i)
+      hn::StoreU(hn::Mul(scale, v[i]), kF, panel + (d + i) * width);
+  }
+}
+
+/// The way back: one vector column to `count` rows. Reads panel rows up to the next multiple of 4.
+inline void panel_to_rows(const float* panel, Index width, Index count, Index size, Vec factor,
+                          float* HWY_RESTRICT quads, float* HWY_RESTRICT rows, Index stride) {
+  for (Index d = 0; d < size; d += 4) {
+    Vec v[4];
+    for (int i = 0; i < 4; ++i) v[i] = hn::Mul(factor, hn::LoadU(kF, panel + (d + i) * width));
+    hn::StoreInterleaved4(v[0], v[1], v[2], v[3], kF, quads + d * kLanes);
+  }
+  for (Index r = 0; r < count; ++r)
+    for (Index d = 0; d < size; d += 4)
+      __builtin_memcpy(rows + r * stride + d, quads + d * kLanes + 4 * r, 4 * sizeof(float));
+}
+
+// ---- the causal tile
+
+/// Key rows [begin, end) of a tile that vectors first.. of a panel see, vectors before `first`
+/// none of them. Where masked, lane l of vector `first` sees row r only if r <= l + last.
+struct Segment {
+  Index begin, end, first, last;
+  bool masked;
+};
+
+/// A tile is cut into at most kPanelVectors + 1 segments, so that no vector is computed that sees
+/// nothing.
+struct Segments {
+  Segment at[kPanelVectors + 1];
+  int count = 0;
+};
+
+/// `own`: the own key of the panel's first query, relative to the tile's first key.
+inline Segments segments_of(bool is_causal, Index rows, Index own, Index vectors) {
+  Segments segments;
+  if (!is_causal) {
+    segments.at[segments.count++] = {0, rows, 0, 0, false};
+    return segments;
+  }
+  Index begin = min_of(rows, max_of(0, own + 1));  // rows that every lane sees
+  if (begin > 0) segments.at[segments.count++] = {0, begin, 0, 0, false};
+  for (Index j = 0; j < vectors; ++j) {
+    const Index last = own + j * kLanes;
+    const Index end = min_of(rows, last + kLanes);
+    if (end <= begin) continue;
+    segments.at[segments.count++] = {begin, end, j, last, true};
+    begin = end;
+  }
+  return segments;
+}
+
+/// Lanes of a masked segment's first vector that see row r.
+HWY_INLINE hn::Mask<Floats> sees(const Segment& segment, Index r) {
+  return hn::Ge(hn::Iota(kF, 0.0f), hn::Set(kF, static_cast<float>(r - segment.last)));
+}
+
+/// Carves a workspace into arrays, each on a line of its own.
+struct Carver {
+  float* at;
+  float* take(Index floats) {
+    float* taken = at;
+    at += size(floats);
+    return taken;
+  }
+  static Index size(Index floats) { return ceil_div(floats, 16) * 16; }
+};
+
+}  // namespace
+}  // namespace xsa::kernels::cpu
