@@ -25,13 +25,6 @@ struct SoftmaxState {
   Real max, sum;
 };
 
-/// The reference that exponents are taken against: max, and 0 where no key was seen, so that no
-/// -inf - -inf makes a NaN.
-template <class Real>
-XSA_HOST_DEVICE Real finite_max(Real max) {
-  return max == -INFINITY ? Real(0) : max;
-}
-
 /// Natural log-sum-exp; -inf for an empty row.
 template <class Real>
 XSA_HOST_DEVICE Real log_sum_exp(SoftmaxState<Real> state) {
