@@ -74,6 +74,14 @@ std::string element(const char* tag, std::string_view text, std::string_view att
              ">");
 }
 
+/// The spread apart, so that a phone can show it below.
+std::string figure_html(const std::string& cell) {
+  const std::size_t spread = std::min(cell.find(" ± "), cell.size());
+  std::string html = escape_html(cell.substr(0, spread));
+  if (spread < cell.size()) html += " " + element("small", cell.substr(spread + 1));
+  return html;
+}
+
 std::string table_html(const Json& summary) {
   std::string html = "<thead><tr>";
   for (const std::string& name : kTableHead)
@@ -81,7 +89,7 @@ std::string table_html(const Json& summary) {
   html += "</tr></thead><tbody>";
   for (const Row& row : table_rows(summary)) {
     html += "<tr>" + element("th", row[0], "scope=\"row\"");
-    for (std::size_t i = 1; i < row.size(); ++i) html += element("td", row[i]);
+    for (std::size_t i = 1; i < row.size(); ++i) html += "<td>" + figure_html(row[i]) + "</td>";
     html += "</tr>";
   }
   return html + "</tbody>";
@@ -186,18 +194,18 @@ std::string machine_html(const Comparison& comparison) {
   return html + fact("threads", text_at(comparison.runs[0].record.summary, "threads"));
 }
 
-const char* badge_of(Outcome outcome) {
+std::string badge_of(Outcome outcome) {
   switch (outcome) {
     case Outcome::kLower:
-      return "XSA ahead";
+      return element("span", "XSA ahead", "class=\"badge exclusive\"");
     case Outcome::kHigher:
-      return "standard ahead";
+      return element("span", "standard ahead", "class=\"badge standard\"");
     case Outcome::kUndecided:
-      return "undecided";
+      return element("span", "undecided", "class=\"badge\"");
     case Outcome::kNoDifference:
-      return "a tie";
+      return element("span", "a tie", "class=\"badge\"");
     case Outcome::kUnknown:
-      return "no figures";
+      return element("span", "no figures", "class=\"badge\"");
   }
   throw Error("report: unknown outcome");
 }
@@ -251,6 +259,7 @@ std::string render_page(const Comparison& comparison, std::string_view plotly_js
   const std::string name = escape_html(text_at(comparison.info, "name"));
   const std::string headline = escape_html(judgement.headline);
   const std::string detail = escape_html(judgement.detail);
+  const std::string badge = badge_of(judgement.outcome);
   const std::string set = escape_html(setting(comparison, summary));
   const std::string date = escape_html(text_at(comparison.info, "date"));
   const std::string notice = notice_html(settings), tiles = tiles_html(summary);
@@ -261,7 +270,7 @@ std::string render_page(const Comparison& comparison, std::string_view plotly_js
   return fill(kEmbedded_page_html, {{"name", name},
                                     {"headline", headline},
                                     {"detail", detail},
-                                    {"badge", badge_of(judgement.outcome)},
+                                    {"badge", badge},
                                     {"setting", set},
                                     {"date", date},
                                     {"notice", notice},

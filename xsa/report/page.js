@@ -12,7 +12,7 @@
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
   const known = (values) => values.some((value) => value !== null);
   // The buttons are named, as plotly's own choice includes one that sends the chart away.
-  const config = {responsive: true, displaylogo: false, displayModeBar: 'hover', modeBarButtons: [['toImage', 'zoom2d', 'pan2d', 'resetScale2d']]};
+  const config = {responsive: true, displaylogo: false, modeBarButtons: [['toImage', 'zoom2d', 'pan2d', 'resetScale2d']]};
 
   function layout(xTitle, yTitle, more) {
     const axis = {gridcolor: colour('grid'), linecolor: colour('line'), zerolinecolor: colour('line'), ticks: '', automargin: true};
@@ -23,7 +23,7 @@
       font: {family: getComputedStyle(document.body).fontFamily, size: 12, color: colour('ink')},
       hoverlabel: {bgcolor: colour('card'), bordercolor: colour('line'), font: {color: colour('ink')}},
       modebar: {bgcolor: 'rgba(0,0,0,0)', color: colour('line'), activecolor: colour('quiet')},
-      xaxis: {...axis, title: title(xTitle), hoverformat: ','},
+      xaxis: {...axis, title: title(xTitle), hoverformat: ',.0f'},
       yaxis: {...axis, title: title(yTitle)},
       ...more,
     };
@@ -65,7 +65,7 @@
       place.textContent = '';
       place.classList.remove('absent');
     }
-    Plotly.react(place, traces, shape, config);
+    Plotly.react(place, traces, shape, {...config, displayModeBar: place.matches('.small, .bar') ? false : 'hover'});
   }
 
   function drawLosses() {
@@ -88,12 +88,20 @@
     draw('difference', traces, shape);
   }
 
+  // From 0 to the largest of the given quantities, hidden attentions included: choosing one does not move the axis.
+  function layerRange(keys) {
+    const values = keys.flatMap((key) => attentions.flatMap((attention) =>
+      [data.curves[key][attention].mean, ...data.curves[key][attention].seeds].flatMap((curve) => curve.loss)));
+    return [1.08 * Math.min(0, ...values), 1.08 * Math.max(0.05, ...values)];
+  }
+
   function drawLayers() {
-    for (const key of ['value_cosine', 'attention_diagonal', 'output_value_cosine', 'final_value_cosine']) {
+    const outputs = ['output_value_cosine', 'final_value_cosine'];  // one axis: they are to be compared
+    for (const key of ['value_cosine', 'attention_diagonal', ...outputs]) {
       const shape = layout('layer', '', {});
       Object.assign(shape.margin, {l: 40, r: 10});
       Object.assign(shape.xaxis, {tickformat: 'd', dtick: layerStep()});
-      Object.assign(shape.yaxis, {rangemode: 'tozero'});
+      Object.assign(shape.yaxis, {range: layerRange(outputs.includes(key) ? outputs : [key])});
       draw(key, attentionLines(key, 'step', '.3f', true), shape);
     }
   }
