@@ -78,7 +78,7 @@ std::string element(const char* tag, std::string_view text, std::string_view att
 std::string figure_html(const std::string& cell) {
   const std::size_t spread = std::min(cell.find(" ± "), cell.size());
   std::string html = escape_html(cell.substr(0, spread));
-  if (spread < cell.size()) html += " " + element("small", cell.substr(spread + 1));
+  if (spread < cell.size()) html.append(" ").append(element("small", cell.substr(spread + 1)));
   return html;
 }
 
