@@ -63,6 +63,11 @@ fs::path beside(const fs::path& folder, const char* ending) {
   return folder.parent_path() / ("." + folder.filename().string() + ending);
 }
 
+/// Throws Json's exceptions, which open_dataset names the file and the remedy for.
+Json read_manifest(const fs::path& folder) {
+  return Json::parse(read_file(folder / kManifestName));
+}
+
 /// Makes the folder aside and renames it. A kill leaves the old folder, none, or the new one.
 void make(const Source& source, const DataConfig& config, const text::Tokenizer& tokenizer,
           const fs::path& folder) {
@@ -86,7 +91,7 @@ void make(const Source& source, const DataConfig& config, const text::Tokenizer&
 /// Whether the folder holds the source as it is now.
 bool is_ready(const fs::path& folder, const Source& source, bool may_write) {
   if (!fs::exists(folder)) return false;
-  Json manifest = read_json_file(folder / kManifestName);
+  Json manifest = read_manifest(folder);
   bool times_differ = false;
   if (!is_current(manifest, source, times_differ)) return false;
   if (times_differ && may_write) {
@@ -110,7 +115,7 @@ Split open_split(const fs::path& folder, const Json& entry) {
 }
 
 Dataset open_folder(const fs::path& folder, std::unique_ptr<text::Tokenizer> tokenizer) {
-  Json manifest = read_json_file(folder / kManifestName);
+  Json manifest = read_manifest(folder);
   return {open_split(folder, manifest.at("train")), open_split(folder, manifest.at("validation")),
           std::move(tokenizer), std::move(manifest)};
 }

@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kShardTokens = 100'000'000;
 constexpr double kMiB = 1 << 20;
 
 /// A bar that stays away from short work.
@@ -57,8 +56,12 @@ std::int64_t bytes_of(const Source& source) {
 /// One split's documents on their way into shards.
 class SplitWriter {
  public:
-  SplitWriter(const fs::path& folder, std::string name, const text::Tokenizer& tokenizer)
-      : folder_(folder), name_(std::move(name)), tokenizer_(tokenizer) {}
+  SplitWriter(const fs::path& folder, std::string name, const text::Tokenizer& tokenizer,
+              std::int64_t shard_tokens)
+      : folder_(folder),
+        name_(std::move(name)),
+        tokenizer_(tokenizer),
+        shard_tokens_(shard_tokens) {}
 
   void add_document(const SourceFile& file, std::int64_t begin, std::int64_t end, Bar& bar) {
     ids_.assign(1, tokenizer_.end_of_text());
@@ -86,11 +89,11 @@ class SplitWriter {
   void flush() {
     for (std::span<const text::Token> rest = ids_; !rest.empty();) {
       if (!shard_) shard_.emplace(path_of_shard());
-      const auto room = static_cast<std::size_t>(kShardTokens - shard_->size());
+      const auto room = static_cast<std::size_t>(shard_tokens_ - shard_->size());
       const auto part = rest.first(std::min(room, rest.size()));
       shard_->add(part);
       rest = rest.subspan(part.size());
-      if (shard_->size() == kShardTokens) close_shard();
+      if (shard_->size() == shard_tokens_) close_shard();
     }
   }
 
@@ -114,6 +117,7 @@ class SplitWriter {
   fs::path folder_;
   std::string name_;
   const text::Tokenizer& tokenizer_;
+  std::int64_t shard_tokens_;
   std::vector<text::Token> ids_;
   std::optional<ShardWriter> shard_;
   Json shards_ = Json::array();
@@ -187,10 +191,11 @@ bool holds_shards(const fs::path& folder) {
 }
 
 void prepare(const Source& source, const DataConfig& config, const text::Tokenizer& tokenizer,
-             const fs::path& folder) {
+             const fs::path& folder, std::int64_t shard_tokens) {
   Bar bar("preparing data", 2 * bytes_of(source));  // hashed, then encoded
   Documents documents = read_documents(source, bar);
-  SplitWriter train(folder, "train", tokenizer), validation(folder, "validation", tokenizer);
+  SplitWriter train(folder, "train", tokenizer, shard_tokens);
+  SplitWriter validation(folder, "validation", tokenizer, shard_tokens);
   if (documents.files.size() == 1)
     split_at_end(documents, config.validation_fraction, train, validation, bar);
   else
