@@ -2,6 +2,7 @@
 // from the type's eps and the norms of the inputs: never a round number that happens to pass.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/problem.h"
@@ -57,6 +58,14 @@ inline Tolerances fused_tolerances(const Problem& problem, double slack = 4) {
   t.dk = slack * queries * (ds * q + rounding * (dz * v + dlse) * o.scale * q);
   t.dv = slack * (queries * (p + rounding) * (1 + a) * dz + direct + rounding * a * dz * v / w);
   return t;
+}
+
+/// For a path that is held to the same call in eager PyTorch, in the same type, on inputs of norm
+/// about 1: twice eager's error, and a floor where eager happens to be exact: the rounding of what
+/// is stored, and sixteen of the fp32 terms that it is a sum of (which may cancel).
+inline double beside_eager(double eager_error, double largest, kernels::Type type) {
+  return 2 * eager_error + unit_roundoff(type) * largest +
+         16 * unit_roundoff(kernels::Type::kFloat32) * std::max(1.0, largest);
 }
 
 }  // namespace xsa::testing

@@ -128,8 +128,8 @@ Call prepare(const Inputs& in, const AttentionOptions& o) {
   call.group = in.q.size(1) / call.key_heads;
   call.queries = in.q.size(2), call.keys = in.k.size(2);
   call.head_dim = in.q.size(3), call.value_dim = in.v.size(3);
-  call.own_offset = o.own_offset.value_or(call.keys - call.queries);
-  call.scale = o.scale.value_or(1 / std::sqrt(static_cast<double>(call.head_dim)));
+  call.own_offset = own_offset_of(in, o);
+  call.scale = scale_of(in, o);
   call.eps = o.eps;
   const at::ScalarType type = accumulate_type(in.q);
   call.q = call.grouped(in.q.to(type), call.head_dim);
@@ -214,7 +214,10 @@ Gradients composite_backward(const BackwardInputs& in, const AttentionOptions& o
   check_index_values(in.forward(), options);
   const Call call = prepare(in.forward(), options);
   const at::ScalarType type = accumulate_type(in.q);
-  const Tensor dz = call.grouped(in.dz.to(type), call.value_dim);
+  const bool masked = call.visible.defined();
+  Tensor dz = call.grouped(in.dz.to(type), call.value_dim);
+  if (masked)  // a row without a visible key is a constant
+    dz = at::where(call.visible.any(-1, true), dz, at::zeros({}, dz.options()));
   const Tensor z = call.grouped(in.z.to(type), call.value_dim);
   const Tensor lse = call.rows(in.lse), c = call.rows(in.c);
   const Tensor dz_w = (dz * call.w_scaled).sum(-1, true);  // g / sigma
@@ -223,7 +226,6 @@ Gradients composite_backward(const BackwardInputs& in, const AttentionOptions& o
   Tensor delta = (z * dz).sum(-1, true);
   if (has(in.dlse)) delta = delta - call.rows(*in.dlse);
 
-  const bool masked = call.visible.defined();
   const Tensor p = weights(scores(call), lse);
   Tensor dv = call.transposed_times(p, dy);
   Tensor ds =

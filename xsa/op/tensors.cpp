@@ -2,7 +2,17 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 namespace xsa::op {
+
+double scale_of(const Inputs& in, const AttentionOptions& options) {
+  return options.scale.value_or(1 / std::sqrt(static_cast<double>(in.q.size(3))));
+}
+
+std::int64_t own_offset_of(const Inputs& in, const AttentionOptions& options) {
+  return options.own_offset.value_or(in.k.size(2) - in.q.size(2));
+}
 
 at::ScalarType accumulate_type(const at::Tensor& q) {
   return q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;

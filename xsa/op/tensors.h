@@ -1,15 +1,15 @@
-// Small tensor questions that all paths of the operator ask.
+// Small questions that all paths of the operator ask.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <optional>
+#include "xsa/op/signature.h"
 
 namespace xsa::op {
 
-inline bool has(const std::optional<at::Tensor>& tensor) {
-  return tensor.has_value() && tensor->defined();
-}
+inline bool has(const OptionalTensor& tensor) { return tensor.has_value() && tensor->defined(); }
+
+/// What the defaults None stand for.
+double scale_of(const Inputs& inputs, const AttentionOptions& options);
+std::int64_t own_offset_of(const Inputs& inputs, const AttentionOptions& options);
 
 /// Type of every sum, and of lse and c: double for double, else float.
 at::ScalarType accumulate_type(const at::Tensor& q);
