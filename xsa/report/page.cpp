@@ -12,6 +12,7 @@
 #include "xsa/base/file.h"
 #include "xsa/report/comparison.h"
 #include "xsa/report/curves.h"
+#include "xsa/report/escape.h"
 #include "xsa/report/judge.h"
 #include "xsa/report/metrics.h"
 #include "xsa/report/recipe.h"
@@ -24,40 +25,6 @@ extern const std::string_view kEmbedded_page_html, kEmbedded_page_css, kEmbedded
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string escape_html(std::string_view text) {
-  std::string escaped;
-  for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += letter;
-    }
-  }
-  return escaped;
-}
-
-/// JSON that cannot end the script element that it stands in.
-std::string script_json(const Json& json) {
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos; at += 6)
-    text.replace(at, 1, "\\u003c");
-  return text;
-}
 
 std::string text_of(const Json& json) {
   if (json.is_null()) return "–";
