@@ -1,0 +1,110 @@
+#include "xsa/base/file.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/support/temp_folder.h"
+
+namespace xsa {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using xsa::testing::error_of;
+using xsa::testing::TempFolder;
+
+std::string text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+TEST(ReadFile, ReturnsEveryByte) {
+  const TempFolder folder;
+  std::string content(200'000, '\0');
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 31);
+  EXPECT_EQ(read_file(folder.write("a", content)), content);
+  EXPECT_EQ(read_file(folder.write("empty", "")), "");
+}
+
+TEST(ReadFile, NamesThePathAndTheReason) {
+  const TempFolder folder;
+  EXPECT_THAT(error_of([&] { read_file(folder / "none"); }),
+              AllOf(HasSubstr((folder / "none").string()), HasSubstr("No such file")));
+  EXPECT_THAT(error_of([&] { read_file(folder.path()); }),
+              AllOf(HasSubstr(folder.path().string()), HasSubstr("Is a directory")));
+}
+
+TEST(AtomicWrite, ReplacesTheFileAndMakesMissingFolders) {
+  const TempFolder folder;
+  atomic_write(folder / "a/b/c", "first");
+  atomic_write(folder / "a/b/c", std::string_view("se\0cond", 7));
+  EXPECT_EQ(read_file(folder / "a/b/c"), std::string("se\0cond", 7));
+  EXPECT_FALSE(exists(folder / "a/b/c.partial"));
+}
+
+TEST(AtomicWrite, LeavesTheOldFileWhenItCannotWrite) {
+  const TempFolder folder;
+  folder.write("a", "old");
+  create_directory(folder / "a.partial");  // where the new content would be written
+  EXPECT_THAT(error_of([&] { atomic_write(folder / "a", "new"); }),
+              AllOf(HasSubstr("a.partial"), HasSubstr("cannot create")));
+  EXPECT_EQ(read_file(folder / "a"), "old");
+  EXPECT_THAT(error_of([&] { atomic_write(folder / "a/b", "new"); }), HasSubstr("cannot create"));
+}
+
+TEST(AtomicWrite, ShowsAReaderTheOldOrTheNewFileThoughTheWriterIsKilled) {
+  const TempFolder folder;
+  const std::string a(1'000'000, 'a'), b(1'500'000, 'b');
+  atomic_write(folder / "file", a);
+  for (int round = 0; round < 8; ++round) {
+    const pid_t child = ::fork();
+    if (child == 0)
+      for (;;) {
+        atomic_write(folder / "file", b);
+        atomic_write(folder / "file", a);
+      }
+    std::this_thread::sleep_for(std::chrono::milliseconds(3 * round));
+    const std::string during = read_file(folder / "file");
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    const std::string after = read_file(folder / "file");
+    EXPECT_TRUE(during == a || during == b) << round;
+    EXPECT_TRUE(after == a || after == b) << round;
+  }
+}
+
+TEST(SyncPath, NamesWhatIsMissing) {
+  const TempFolder folder;
+  EXPECT_EQ(error_of([&] { sync_path(folder.path()); }), "");
+  EXPECT_THAT(error_of([&] { sync_path(folder / "none"); }), HasSubstr("No such file"));
+}
+
+TEST(MappedFile, ShowsTheBytesAndAnEmptyFileAsAnEmptySpan) {
+  const TempFolder folder;
+  EXPECT_EQ(text_of(MappedFile(folder.write("a", "hello"))), "hello");
+  EXPECT_TRUE(MappedFile(folder.write("empty", "")).bytes().empty());
+}
+
+TEST(MappedFile, KeepsItsBytesWhenMovedAndWhenTheFileIsReplaced) {
+  const TempFolder folder;
+  MappedFile first(folder.write("a", "hello"));
+  MappedFile second(folder.write("b", "other"));
+  atomic_write(folder / "a", "replaced");
+  second = std::move(first);
+  EXPECT_EQ(text_of(second), "hello");
+  const MappedFile third(std::move(second));
+  EXPECT_EQ(text_of(third), "hello");
+}
+
+TEST(MappedFile, RefusesWhatIsNoFile) {
+  const TempFolder folder;
+  EXPECT_THAT(error_of([&] { MappedFile{folder.path()}; }), HasSubstr("expected a regular file"));
+  EXPECT_THAT(error_of([&] { MappedFile{folder / "none"}; }), HasSubstr("No such file"));
+}
+
+}  // namespace
+}  // namespace xsa
