@@ -1,0 +1,24 @@
+// libFuzzer: any file opens as a shard, or throws Error.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "xsa/base/error.h"
+#include "xsa/data/shard.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const int file = ::memfd_create("shard", MFD_CLOEXEC);
+  if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size))
+    std::abort();
+  try {
+    std::int64_t sum = 0;
+    const xsa::data::Shard shard(xsa::cat("/proc/self/fd/", file));
+    for (const std::uint16_t token : shard.tokens()) sum += token;
+    return sum < 0 ? -1 : 0;
+  } catch (const xsa::Error&) {
+    return 0;
+  }
+}
