@@ -106,7 +106,9 @@ std::vector<std::string> field_names() {
 template <class Config>
 void apply_json(Config& config, const Json& json, const std::string& where) {
   check_usage(json.is_object(), where, ": expected a table of settings, got ", json.dump());
-  for (const auto& [key, value] : json.items()) {
+  for (const auto& item : json.items()) {
+    const std::string& key = item.key();
+    const Json& value = item.value();
     bool known = false;
     Config::fields(config,
                    [&](const char* name, auto& field, const char*, const Range& range = {}) {
