@@ -351,21 +351,24 @@ TEST_F(Checkpoint, AKillAtAnyMomentLeavesTheLatestWhole) {
   int interrupted = 0;
   for (int round = 0; round < 30; ++round) {
     const std::int64_t first = Reader(root_).step();
-    int started[2];
-    ASSERT_EQ(::pipe(started), 0);
+    int saved[2];
+    ASSERT_EQ(::pipe(saved), 0);
     const pid_t child = ::fork();
     if (child == 0) {
-      [[maybe_unused]] const ssize_t told = ::write(started[1], "x", 1);
       // Each step twice: the second replaces the first.
-      for (std::int64_t i = 2;; ++i) save_step(root_, first + i / 2, 2, 50'000);
+      for (std::int64_t i = 2; ::write(saved[1], "x", 1) == 1; ++i)
+        save_step(root_, first + i / 2, 2, 50'000);
+      ::_exit(1);
     }
-    char byte = 0;
-    ASSERT_EQ(::read(started[0], &byte, 1), 1);
-    std::this_thread::sleep_for(one_save * 3 * rng.uniform());
+    for (std::uint64_t saves = 1 + rng.below(3); saves > 0; --saves) {
+      char byte = 0;
+      ASSERT_EQ(::read(saved[0], &byte, 1), 1);
+    }
+    std::this_thread::sleep_for(one_save * rng.uniform());
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
-    ::close(started[0]);
-    ::close(started[1]);
+    ::close(saved[0]);
+    ::close(saved[1]);
     const Reader reader(root_);
     expect_sample(reader, reader.step());
     EXPECT_GE(reader.step(), first);

@@ -258,7 +258,7 @@ fs::path folder_of(const fs::path& path) {
   return *folder;
 }
 
-/// Changes when a save replaces what `path` stands for.
+/// Changes when a save replaces what `path` stands for; "" where it cannot be told.
 std::string identity(const fs::path& path) {
   try {
     const fs::path folder = folder_of(path);
@@ -331,7 +331,8 @@ Reader::Reader(const fs::path& path) {
       model_ = std::move(opened.model);
     } catch (const Error& error) {
       // A run that goes on may have replaced and removed it in the meantime.
-      if (attempt < kAttempts && identity(clean) != before) continue;
+      const std::string now = identity(clean);
+      if (attempt < kAttempts && (now.empty() || now != before)) continue;
       throw Error(error.what() + remedy(root_of(clean)));
     }
   }
