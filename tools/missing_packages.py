@@ -1,4 +1,4 @@
-"""Prints those lines of a requirements file that this Python does not meet; torch is never among them.
+"""Prints the lines of a requirements file that this Python does not meet, torch apart.
 
 Any installed version will do, but for packages whose version decides a result.
 """

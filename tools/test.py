@@ -4,8 +4,8 @@
   tools/test.py BUILD_FOLDER... [--filter WORD]
 
 Of each folder every bin/test_* program (GoogleTest); of a folder with the operator also the Python
-tests in python/tests and tests/e2e. Each runs in an empty folder of its own. Exit 1 if any test
-failed, a program crashed or hung, or nothing ran. Standard library only.
+tests in tests/tools, python/tests and tests/e2e. Each runs in an empty folder of its own. Exit 1 if
+any test failed, a program crashed or hung, or nothing ran. Standard library only.
 """
 
 import argparse
@@ -22,8 +22,9 @@ import time
 import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PYTHON_SUITES = ("python/tests", "tests/e2e")
+PYTHON_SUITES = ("tests/tools", "python/tests", "tests/e2e")
 LIMIT_S = 1500  # a program that runs for longer hangs
+OUTCOME = re.compile(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)?(?: \(\d+ ms\))?$", re.M)
 SHOWN_LINES = 60  # of the output, where something failed
 
 
@@ -47,8 +48,15 @@ def run(command, folder, environment):
     began = time.monotonic()
     log = folder.with_suffix(".log")
     with open(log, "wb") as out:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT,
-                                   stdin=subprocess.DEVNULL, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         try:
             code = process.wait(LIMIT_S)
         except BaseException as stop:
@@ -67,7 +75,7 @@ def ending(code):
 
 
 def read_gtest(result, report, code):
-    """Fills in `result` from GoogleTest's JSON, or where a crash left none, from what it printed."""
+    """Fills in `result` from GoogleTest's JSON or, after a crash, from what it printed."""
     if report.exists():
         for suite in json.loads(report.read_text())["testsuites"]:
             for case in suite["testsuite"]:
@@ -84,7 +92,7 @@ def read_gtest(result, report, code):
         if code != 0 and not result.failures:
             result.failures.append(f"({ending(code)} though no test failed)")
         return
-    outcomes = re.findall(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)?(?: \(\d+ ms\))?$", result.output, re.M)
+    outcomes = OUTCOME.findall(result.output)
     ran = dict.fromkeys(name for kind, name in outcomes if kind == "RUN")
     for kind, name in outcomes:
         if name in ran:
@@ -104,12 +112,17 @@ def run_program(program, scratch, word):
     report = scratch / f"{program.name}.json"
     report.unlink(missing_ok=True)
     command = [str(program), f"--gtest_filter={pattern}", f"--gtest_output=json:{report}"]
-    options = {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    options = {
+        "ASAN_OPTIONS": "detect_stack_use_after_return=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
     code, result.output, seconds = run(command, scratch / program.name, {**options, **os.environ})
     read_gtest(result, report, code)
     if result.failures:
         failed = ":".join(failure for failure in result.failures if not failure.startswith("("))
-        result.repeat = shlex.join([os.path.relpath(program, ROOT), f"--gtest_filter={failed or pattern}"])
+        result.repeat = shlex.join(
+            [os.path.relpath(program, ROOT), f"--gtest_filter={failed or pattern}"]
+        )
     return result, seconds
 
 
@@ -118,8 +131,18 @@ def run_python(suite, folder, scratch, word):
     report = scratch / (suite.replace("/", "-") + ".xml")
     report.unlink(missing_ok=True)
     paths = {"XSA_OP_LIBRARY": str(folder / "lib/libxsa_op.so"), "XSA_BIN": str(folder / "bin/xsa")}
-    command = [sys.executable, "-m", "pytest", str(ROOT / suite), f"--rootdir={ROOT}", "-p", "no:cacheprovider", "-q",
-               "-ra", f"--junit-xml={report}"] + (["-k", word] if word else [])
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        str(ROOT / suite),
+        f"--rootdir={ROOT}",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "-ra",
+        f"--junit-xml={report}",
+    ] + (["-k", word] if word else [])
     environment = {**os.environ, **paths, "PYTHONDONTWRITEBYTECODE": "1"}
     code, result.output, seconds = run(command, scratch / suite.replace("/", "-"), environment)
     if code == 5 and word:  # pytest: nothing selected
@@ -140,7 +163,10 @@ def run_python(suite, folder, scratch, word):
         result.selected += 1
         result.failures.append(f"({ending(code)})")
     if result.failures:
-        names = " or ".join(failure.split("::")[-1].split("[")[0] for failure in result.failures if "::" in failure)
+        cases = [
+            failure.split("::")[1].split("[")[0] for failure in result.failures if "::" in failure
+        ]
+        names = " or ".join(dict.fromkeys(cases))
         result.repeat += f" -k '{names}'" if names else ""
     return result, seconds
 
@@ -165,7 +191,8 @@ def show(result, seconds):
     print(f"[test] {result.name:<28} {counts} ({seconds:.1f} s)", flush=True)
     if result.failures:
         print("\n".join("    | " + line for line in telling_lines(result)))
-        print("".join(f"    failed: {failure}\n" for failure in result.failures) + f"    repeat: {result.repeat}", flush=True)
+        print("\n".join(f"    failed: {failure}" for failure in result.failures))
+        print(f"    repeat: {result.repeat}", flush=True)
 
 
 def jobs_of(folder, word):
@@ -180,9 +207,13 @@ def jobs_of(folder, word):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="BUILD_FOLDER")
-    parser.add_argument("--filter", default="", metavar="WORD", help="only tests whose name holds WORD")
+    parser.add_argument(
+        "--filter", default="", metavar="WORD", help="only tests whose name holds WORD"
+    )
     arguments = parser.parse_args()
     totals = Result("total")
     for folder in arguments.folders:
@@ -194,9 +225,12 @@ def main():
             totals.skipped += result.skipped
             totals.failures += result.failures
     if not totals.passed and not totals.failures:
-        wanted = f"no test's name holds '{arguments.filter}'" if arguments.filter else "no tests were found; run `make build` first"
-        print(f"[test] {wanted}")
-    print(f"{totals.passed} passed, {len(totals.failures)} failed" + (f", {totals.skipped} skipped" if totals.skipped else ""))
+        named = f"name holds '{arguments.filter}'"
+        print(
+            "[test] no test's " + named if arguments.filter else "[test] found no tests: make build"
+        )
+    skipped = f", {totals.skipped} skipped" if totals.skipped else ""
+    print(f"{totals.passed} passed, {len(totals.failures)} failed{skipped}")
     return 0 if totals.passed and not totals.failures else 1
 
 
