@@ -91,8 +91,7 @@ void forward(const AttentionParams& params) {
   const Kernels& kernels = cpu::chosen_kernels();
   const Call call = make_call(params, kernels);
   const Parallel parallel = params.parallel ? *params.parallel : serial();
-  const std::int64_t workers = std::min(parallel.workers, call.plan.forward_tasks);
-  if (workers == 0) return;
+  if (call.plan.forward_tasks == 0) return;
   const std::int64_t space = kernels.forward_floats(call);
   const Floats memory(space * parallel.workers);
   parallel.run(call.plan.forward_tasks, [&](std::int64_t task, std::int64_t worker) {

@@ -55,31 +55,21 @@ struct Sums {
 /// One block of queries of one query head.
 struct Block {
   Index b, h, begin, count;
-  Index panels() const { return pieces_of(ceil_div(count, kLanes), kPanelVectors); }
+  Index panels() const { return panels_of(count); }
 };
 
-struct GradientPanel {
-  Index begin, count, vectors, width;
+struct GradientPanel : Span {
   float *q, *dy, *dq, *p, *ds, *lse, *delta;
 };
 
 HWY_INLINE GradientPanel panel_of(const Call& call, const BackwardSpace& space, const Block& block,
                                   Index n) {
-  const Index vectors = ceil_div(block.count, kLanes);
-  const Index first = piece_begin(vectors, kPanelVectors, n);
-  const Index last = piece_begin(vectors, kPanelVectors, n + 1);
-  const Index begin = first * kLanes;
-  return {begin,
-          min_of(block.count, last * kLanes) - begin,
-          last - first,
-          (last - first) * kLanes,
-          space.q + begin * padded(call.sizes.head_dim),
-          space.dy + begin * padded(call.sizes.value_dim),
-          space.dq + begin * padded(call.sizes.head_dim),
-          space.p + begin * call.plan.key_block,
-          space.ds + begin * call.plan.key_block,
-          space.lse + begin,
-          space.delta + begin};
+  const Span span = span_of(block.count, n);
+  const Index dim = span.begin * padded(call.sizes.head_dim);
+  const Index value_dim = span.begin * padded(call.sizes.value_dim);
+  const Index keys = span.begin * call.plan.key_block;
+  return {span,           space.q + dim,   space.dy + value_dim,   space.dq + dim,
+          space.p + keys, space.ds + keys, space.lse + span.begin, space.delta + span.begin};
 }
 
 /// Turns dz into dy in place and adds the direct part of dw to its row of the sums. Returns da.

@@ -38,26 +38,15 @@ struct ForwardSpace {
   }
 };
 
-/// Some queries of a block, side by side in vectors.
-struct Panel {
-  Index begin, count;        // first query within the block; queries
-  Index vectors, width;      // ceil(count / kLanes); vectors * kLanes
+struct Panel : Span {
   float *q, *y, *max, *sum;  // [D][width], [Dv][width], [width], [width]
 };
 
 HWY_INLINE Panel panel_of(const Call& call, const ForwardSpace& space, Index queries, Index n) {
-  const Index vectors = ceil_div(queries, kLanes);
-  const Index first = piece_begin(vectors, kPanelVectors, n);
-  const Index last = piece_begin(vectors, kPanelVectors, n + 1);
-  const Index begin = first * kLanes;
-  return {begin,
-          min_of(queries, last * kLanes) - begin,
-          last - first,
-          (last - first) * kLanes,
-          space.q + begin * padded(call.sizes.head_dim),
-          space.y + begin * padded(call.sizes.value_dim),
-          space.max + begin,
-          space.sum + begin};
+  const Span span = span_of(queries, n);
+  return {span, space.q + span.begin * padded(call.sizes.head_dim),
+          space.y + span.begin * padded(call.sizes.value_dim), space.max + span.begin,
+          space.sum + span.begin};
 }
 
 /// Scores of one segment into s [rows][width], and their maxima into max. All pointers are at the
@@ -250,7 +239,7 @@ void forward_task(const Call& call, std::int64_t task, float* workspace) {
   const Index key_head = h / (sizes.query_heads / sizes.key_heads);
   const Index begin = block * plan.query_block;
   const Index queries = min_of(plan.query_block, sizes.queries - begin);
-  const Index panels = pieces_of(ceil_div(queries, kLanes), kPanelVectors);
+  const Index panels = panels_of(queries);
 
   for (Index n = 0; n < panels; ++n) {
     const Panel panel = panel_of(call, space, queries, n);

@@ -64,6 +64,23 @@ HWY_INLINE Index piece_begin(Index vectors, Index most, Index n) {
   return n * vectors / pieces_of(vectors, most);
 }
 
+/// Queries of a block that lie side by side in the vectors of panel n.
+struct Span {
+  Index begin, count;    // first query within the block; queries
+  Index vectors, width;  // ceil(count / kLanes); vectors * kLanes
+};
+
+HWY_INLINE Index panels_of(Index queries) {
+  return pieces_of(ceil_div(queries, kLanes), kPanelVectors);
+}
+HWY_INLINE Span span_of(Index queries, Index n) {
+  const Index vectors = ceil_div(queries, kLanes);
+  const Index first = piece_begin(vectors, kPanelVectors, n);
+  const Index last = piece_begin(vectors, kPanelVectors, n + 1);
+  const Index begin = first * kLanes;
+  return {begin, min_of(queries, last * kLanes) - begin, last - first, (last - first) * kLanes};
+}
+
 /// acc[i][j] += sum over t of a[i * a_row + t * a_step] * b[t * b_step + j's vector].
 template <int R, int N>
 HWY_INLINE void multiply_add(Vec (&acc)[R][N], const float* HWY_RESTRICT a, Index a_row,
