@@ -25,5 +25,6 @@ if(NOT torch_gomp)
 endif()
 target_compile_options(xsa_torch INTERFACE -fopenmp)
 target_compile_definitions(xsa_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=${torch_abi})
-target_link_libraries(xsa_torch INTERFACE ${XSA_TORCH_DIR}/lib/libtorch.so ${XSA_TORCH_DIR}/lib/libtorch_cpu.so ${XSA_TORCH_DIR}/lib/libc10.so ${torch_gomp})
-target_link_options(xsa_torch INTERFACE -Wl,-rpath,${XSA_TORCH_DIR}/lib)
+# Not libtorch.so: in a CUDA build it drags in CUDA's libraries, whose own needs the linker would then want resolved.
+target_link_libraries(xsa_torch INTERFACE ${XSA_TORCH_DIR}/lib/libtorch_cpu.so ${XSA_TORCH_DIR}/lib/libc10.so ${torch_gomp})
+target_link_options(xsa_torch INTERFACE -Wl,-rpath,${XSA_TORCH_DIR}/lib -Wl,--allow-shlib-undefined)
