@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times XSA on the CPU against PyTorch: ratios in one process, machine noise dropped, results checked.
+"""Times XSA on the CPU against PyTorch: ratios in one process, noise dropped, results checked.
 
 Four variants, forward and forward + backward:
   sdpa        PyTorch's scaled_dot_product_attention: standard attention
@@ -28,7 +28,12 @@ import time
 import torch
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAIRS = [("sdpa_xsa", "ours_xsa"), ("sdpa", "ours_xsa"), ("sdpa", "ours_plain"), ("ours_plain", "ours_xsa")]
+PAIRS = [
+    ("sdpa_xsa", "ours_xsa"),
+    ("sdpa", "ours_xsa"),
+    ("sdpa", "ours_plain"),
+    ("ours_plain", "ours_xsa"),
+]
 
 
 def two_lines(y, v):
@@ -76,7 +81,9 @@ class Shape:
         size = (arguments.batch, arguments.heads, tokens, arguments.head_dim)
         generator = torch.Generator().manual_seed(tokens)
         self.q, self.k, self.v, self.dz = (
-            torch.randn(size, generator=generator).to(self.dtype).requires_grad_(n < 3) for n in range(4))
+            torch.randn(size, generator=generator).to(self.dtype).requires_grad_(n < 3)
+            for n in range(4)
+        )
         self.variants = variants(not arguments.non_causal)
 
     def forward(self, attend):
@@ -84,18 +91,25 @@ class Shape:
             return attend(self.q, self.k, self.v)
 
     def both(self, attend):
-        return torch.autograd.grad(attend(self.q, self.k, self.v), (self.q, self.k, self.v), self.dz)
+        return torch.autograd.grad(
+            attend(self.q, self.k, self.v), (self.q, self.k, self.v), self.dz
+        )
 
     def verify(self):
-        """The variants agree, z and gradients. Run after timing: what was timed is what is checked."""
+        """The variants agree, z and gradients; after timing, so that what was timed is checked."""
         tolerance = 1e-4 if self.dtype == torch.float32 else 5e-2
         for ours, theirs in (("ours_xsa", "sdpa_xsa"), ("ours_plain", "sdpa")):
             mine, other = self.variants[ours], self.variants[theirs]
-            for actual, expected in zip([self.forward(mine), *self.both(mine)], [self.forward(other), *self.both(other)]):
+            for actual, expected in zip(
+                [self.forward(mine), *self.both(mine)], [self.forward(other), *self.both(other)]
+            ):
                 torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
 
     def saved(self):
-        counts = {name: saved_bytes(attend, self.q, self.k, self.v) for name, attend in self.variants.items()}
+        counts = {
+            name: saved_bytes(attend, self.q, self.k, self.v)
+            for name, attend in self.variants.items()
+        }
         rows = self.q.numel() // self.q.shape[-1]
         expected = 4 * self.q.numel() * self.q.element_size() + 2 * 4 * rows  # q, k, v, z; lse, c
         assert counts["ours_xsa"] == expected, (counts, expected)
@@ -111,48 +125,91 @@ class Shape:
             order.shuffle(runs)
             one = {"sgemm": min(seconds(lambda: square @ square) for _ in range(2))}
             for name, direction in runs:
-                one[name, direction] = seconds(lambda: getattr(self, direction)(self.variants[name]))
+                one[name, direction] = seconds(
+                    lambda: getattr(self, direction)(self.variants[name])
+                )
             one["sgemm_after"] = min(seconds(lambda: square @ square) for _ in range(2))
             found.append(one)
         slowest = [max(one["sgemm"], one["sgemm_after"]) for one in found]
         limit = 1.25 * min(slowest)
         kept = [one for one, slow in zip(found, slowest) if slow <= limit]
-        return kept if len(kept) >= 5 else sorted(found, key=lambda one: max(one["sgemm"], one["sgemm_after"]))[:5]
+        return (
+            kept
+            if len(kept) >= 5
+            else sorted(found, key=lambda one: max(one["sgemm"], one["sgemm_after"]))[:5]
+        )
 
 
 def result_of(shape, rounds, order):
     kept = shape.measure(rounds, order)
     shape.verify()
-    result = {"tokens": shape.tokens, "rounds": rounds, "rounds_kept": len(kept),
-              "sgemm_gflops": 2 * 1024**3 / statistics.median(one["sgemm"] for one in kept) / 1e9,
-              "saved_bytes": shape.saved()}
+    result = {
+        "tokens": shape.tokens,
+        "rounds": rounds,
+        "rounds_kept": len(kept),
+        "sgemm_gflops": 2 * 1024**3 / statistics.median(one["sgemm"] for one in kept) / 1e9,
+        "saved_bytes": shape.saved(),
+    }
     for direction, key in (("forward", "forward"), ("both", "forward_backward")):
         result[key] = {
-            "ms": {name: quartiles([1e3 * one[name, direction] for one in kept]) for name in shape.variants},
-            "ratio": {f"{base}/{other}": quartiles([one[base, direction] / one[other, direction] for one in kept])
-                      for base, other in PAIRS}}
+            "ms": {
+                name: quartiles([1e3 * one[name, direction] for one in kept])
+                for name in shape.variants
+            },
+            "ratio": {
+                f"{base}/{other}": quartiles(
+                    [one[base, direction] / one[other, direction] for one in kept]
+                )
+                for base, other in PAIRS
+            },
+        }
     return result
 
 
 def show(results):
-    print(f"\n{'T':>6}  {'':<18}" + "".join(f"{name:>12}" for name in ("sdpa", "sdpa_xsa", "ours_plain", "ours_xsa"))
-          + "".join(f"{base + '/' + other:>24}" for base, other in PAIRS))
+    print(
+        f"\n{'T':>6}  {'':<18}"
+        + "".join(f"{name:>12}" for name in ("sdpa", "sdpa_xsa", "ours_plain", "ours_xsa"))
+        + "".join(f"{base + '/' + other:>24}" for base, other in PAIRS)
+    )
     for result in results:
         for key in ("forward", "forward_backward"):
-            times = "".join(f"{result[key]['ms'][name]['median']:>9.2f} ms"
-                            for name in ("sdpa", "sdpa_xsa", "ours_plain", "ours_xsa"))
-            ratios = "".join("{:>24}".format("{median:.2f} ({q1:.2f}-{q3:.2f})".format(**result[key]["ratio"][f"{b}/{o}"]))
-                             for b, o in PAIRS)
+            times = "".join(
+                f"{result[key]['ms'][name]['median']:>9.2f} ms"
+                for name in ("sdpa", "sdpa_xsa", "ours_plain", "ours_xsa")
+            )
+            ratios = "".join(
+                "{:>24}".format(
+                    "{median:.2f} ({q1:.2f}-{q3:.2f})".format(**result[key]["ratio"][f"{b}/{o}"])
+                )
+                for b, o in PAIRS
+            )
             print(f"{result['tokens']:>6}  {key:<18}{times}{ratios}")
         saved = result["saved_bytes"]
-        print(f"{'':>6}  saved for backward" + "".join(f"{saved[name] / 2**20:>8.1f} MiB" for name in saved)
-              + f"   {result['rounds_kept']} of {result['rounds']} rounds, sgemm {result['sgemm_gflops']:.0f} GFLOP/s")
+        print(
+            f"{'':>6}  saved for backward"
+            + "".join(f"{saved[name] / 2**20:>8.1f} MiB" for name in saved)
+            + f"   {result['rounds_kept']} of {result['rounds']} rounds"
+            + f", sgemm {result['sgemm_gflops']:.0f} GFLOP/s"
+        )
 
 
 def machine():
-    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
-    return {"cpu": cpu, "cores": os.cpu_count(), "os": platform.platform(), "torch": torch.__version__,
-            "instruction_set": torch.backends.cpu.get_cpu_capability()}
+    cpu = next(
+        (
+            line.split(":")[1].strip()
+            for line in open("/proc/cpuinfo")
+            if line.startswith("model name")
+        ),
+        "unknown",
+    )
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "os": platform.platform(),
+        "torch": torch.__version__,
+        "instruction_set": torch.backends.cpu.get_cpu_capability(),
+    }
 
 
 def commit():
@@ -161,7 +218,9 @@ def commit():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tokens", type=int, nargs="+", default=[512, 1024, 2048])
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--heads", type=int, default=12)
@@ -175,14 +234,28 @@ def main():
     torch.set_num_threads(arguments.threads)
     torch.ops.load_library(os.environ.get("XSA_OP_LIBRARY", str(ROOT / "build/lib/libxsa_op.so")))
     order = random.Random(0)
-    results = [result_of(Shape(tokens, arguments), arguments.rounds, order) for tokens in arguments.tokens]
+    results = [
+        result_of(Shape(tokens, arguments), arguments.rounds, order) for tokens in arguments.tokens
+    ]
     show(results)
-    setting = {name: value for name, value in vars(arguments).items() if name not in ("output", "tokens")}
+    setting = {
+        name: value for name, value in vars(arguments).items() if name not in ("output", "tokens")
+    }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(
-        {"what": "attention on the CPU, ratios of times within a round; above 1: the second is faster",
-         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "commit": commit(),
-         "machine": machine(), "setting": setting, "results": results}, indent=2) + "\n")
+    arguments.output.write_text(
+        json.dumps(
+            {
+                "what": "attention on the CPU, ratios of times in a round; above 1: the second is faster",
+                "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "commit": commit(),
+                "machine": machine(),
+                "setting": setting,
+                "results": results,
+            },
+            indent=2,
+        )
+        + "\n"
+    )
     print(f"\nwritten to {arguments.output}")
 
 

@@ -15,14 +15,21 @@ from torch.library import opcheck
 attention = torch.ops.xsa.attention
 
 
-def inputs(dtype=torch.float32, batch=2, heads=4, key_heads=2, queries=7, keys=9, dim=8, value_dim=5):
+def inputs(
+    dtype=torch.float32, batch=2, heads=4, key_heads=2, queries=7, keys=9, dim=8, value_dim=5
+):
     generator = torch.Generator().manual_seed(0)
 
     def normal(*shape):
-        return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype).requires_grad_()
+        return (
+            torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype).requires_grad_()
+        )
 
-    return (normal(batch, heads, queries, dim), normal(batch, key_heads, keys, dim),
-            normal(batch, key_heads, keys, value_dim))
+    return (
+        normal(batch, heads, queries, dim),
+        normal(batch, key_heads, keys, dim),
+        normal(batch, key_heads, keys, value_dim),
+    )
 
 
 def eager(q, k, v, is_causal=False, strength=1.0):
@@ -44,9 +51,17 @@ OPTIONS = {
     "learned scalar": dict(learned_strength=torch.tensor(0.5, requires_grad=True)),
     "learned [B, H, T], sinks": dict(
         learned_strength=torch.full((2, 4, 7), 0.5, requires_grad=True),
-        sink_logits=torch.zeros(4, requires_grad=True), scale=0.3, own_offset=1),
-    "masks": dict(is_causal=True, num_sink_keys=1, window=3, key_start=torch.tensor([0, 1]),
-                  key_end=torch.tensor([9, 8], dtype=torch.int32)),
+        sink_logits=torch.zeros(4, requires_grad=True),
+        scale=0.3,
+        own_offset=1,
+    ),
+    "masks": dict(
+        is_causal=True,
+        num_sink_keys=1,
+        window=3,
+        key_start=torch.tensor([0, 1]),
+        key_end=torch.tensor([9, 8], dtype=torch.int32),
+    ),
 }
 
 
@@ -55,7 +70,10 @@ OPTIONS = {
 def test_opcheck_passes(path, options, heads_in_tokens):
     q, k, v = inputs()
     if heads_in_tokens:
-        q, k, v = (x.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_() for x in (q, k, v))
+        q, k, v = (
+            x.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
+            for x in (q, k, v)
+        )
     results = opcheck(attention.default, (q, k, v), options)
     assert set(results.values()) == {"SUCCESS"}
 
@@ -67,11 +85,17 @@ def test_opcheck_passes_for_packed_documents():
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
 def test_opcheck_passes_for_the_backward(path, options):
-    options = {name: x.detach() if isinstance(x, torch.Tensor) else x for name, x in options.items()}
+    options = {
+        name: x.detach() if isinstance(x, torch.Tensor) else x for name, x in options.items()
+    }
     q, k, v = (x.detach() for x in inputs())
     z, lse, c = attention(q, k, v, **options)
     for dlse in (None, torch.ones_like(lse)):
-        opcheck(torch.ops.xsa.attention_backward.default, (torch.ones_like(z), dlse, q, k, v, z, lse, c), options)
+        opcheck(
+            torch.ops.xsa.attention_backward.default,
+            (torch.ones_like(z), dlse, q, k, v, z, lse, c),
+            options,
+        )
 
 
 def test_gradients_are_finite_differences():
