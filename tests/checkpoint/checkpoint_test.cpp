@@ -170,6 +170,7 @@ TEST_F(Checkpoint, TheSameStepAgainReplacesTheFormer) {
 TEST_F(Checkpoint, LeftoversOfKilledRunsAreRemovedAndNothingElse) {
   save_step(root_, 1);
   fs::create_directories(root_ / "step-000002.partial" / "deep");
+  fs::create_directories(root_ / "step-000009.partial");
   atomic_write(root_ / "step-000002.partial" / "model.safetensors", "half");
   atomic_write(root_ / "LATEST.partial", "step-0000");
   atomic_write(root_ / "notes.partial", "mine");
@@ -177,6 +178,7 @@ TEST_F(Checkpoint, LeftoversOfKilledRunsAreRemovedAndNothingElse) {
   save_step(root_, 2, 1);
   EXPECT_EQ(names_in(root_),
             (std::set<std::string>{"LATEST", "step-000002", "notes.partial", "step-by-step"}));
+  EXPECT_FALSE(fs::exists(root_ / "step-000002" / "deep"));
 }
 
 TEST_F(Checkpoint, RefusesANegativeStep) {
