@@ -18,6 +18,9 @@ struct TrainOptions {
   bool resume = false;          // continue from checkpoints/LATEST; without one, start anew
   bool overwrite =
       false;  // replace an existing run; else an existing run without resume is a UsageError
+  /// Called after each optimizer step, before its metrics and checkpoint, with the number of
+  /// finished steps.
+  std::function<void(std::int64_t step)> after_step;
   /// Called with the final model; what it returns is merged into summary.json (the caller wires
   /// diagnosis in).
   std::function<Json(const model::Gpt& model, const data::Dataset& dataset)> at_end;

@@ -1,0 +1,83 @@
+#include "xsa/train/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "xsa/base/error.h"
+
+namespace xsa::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLockFile = ".lock";
+
+/// Change only what is reported or kept, or where the same tokens lie. `threads` may change bits:
+/// the run says so.
+const std::vector<std::string> kMayDiffer = {
+    "train.log_every",        "train.eval_every", "train.eval_rows", "train.checkpoint_every",
+    "train.keep_checkpoints", "train.threads",    "data.cache"};
+
+bool is_free(const fs::path& folder) {
+  if (!fs::exists(folder)) return true;
+  if (!fs::is_directory(folder)) return false;
+  return std::all_of(fs::directory_iterator(folder), fs::directory_iterator(),
+                     [](const auto& entry) { return entry.path().filename() == kLockFile; });
+}
+
+}  // namespace
+
+void check_run_folder(const fs::path& folder, bool resume, bool overwrite) {
+  check_usage(!resume || !overwrite,
+              "expected --resume (continue) or --overwrite (begin anew), got both");
+  if (is_free(folder)) return;
+  check_usage(fs::exists(folder / "recipe.json"), folder.string(),
+              ": expected a new folder or a run's, but this has no recipe.json; nothing in it was "
+              "touched. Name another folder");
+  check_usage(resume || overwrite, folder.string(),
+              ": holds a run already; continue it with --resume, replace it with --overwrite, or "
+              "name another folder");
+}
+
+void check_same_recipe(const Json& saved, const Json& wanted, const std::string& owner) {
+  std::string differences;
+  for (const auto& [table, settings] : wanted.items()) {
+    for (const auto& [key, value] : settings.items()) {
+      const std::string name = table + "." + key;
+      const Json there = saved.value(table, Json::object()).value(key, Json());
+      if (there == value || std::count(kMayDiffer.begin(), kMayDiffer.end(), name) > 0) continue;
+      differences += cat(differences.empty() ? "" : ", ", name, " (", there.dump(), " there, ",
+                         value.dump(), " asked for)");
+    }
+  }
+  check_usage(differences.empty(), owner, ": its recipe differs in ", differences,
+              "; resume with its own recipe, or begin anew with --overwrite or in another folder");
+}
+
+void clear_run_folder(const fs::path& folder) {
+  fs::remove(folder / "checkpoints" / "LATEST");
+  fs::remove_all(folder / "checkpoints");
+  for (const char* file : {"metrics.jsonl", "summary.json", "diagnose.json", "recipe.json"})
+    fs::remove(folder / file);
+}
+
+FolderLock::FolderLock(const fs::path& folder)
+    : fd_(::open((folder / kLockFile).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  check(fd_ >= 0, (folder / kLockFile).string(), ": cannot open: ", std::strerror(errno));
+  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+  const int reason = errno;
+  ::close(fd_);
+  check(reason != EWOULDBLOCK, folder.string(),
+        ": another process is training here; wait for it, stop it, or name another folder");
+  throw Error(cat((folder / kLockFile).string(), ": cannot lock: ", std::strerror(reason)));
+}
+
+FolderLock::~FolderLock() { ::close(fd_); }
+
+}  // namespace xsa::train

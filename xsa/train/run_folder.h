@@ -1,0 +1,37 @@
+// What a run may do to a folder: never touch one that is not a run's, never replace a run unasked,
+// never share one with another process, never go on with another recipe.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "xsa/base/json.h"
+
+namespace xsa::train {
+
+/// Throws UsageError unless the folder is free (missing or empty), or a run's that may be continued
+/// or replaced.
+void check_run_folder(const std::filesystem::path& folder, bool resume, bool overwrite);
+
+/// Throws UsageError naming every setting in which a saved recipe differs from the one asked for,
+/// except those of logging, validation, checkpoints, threads and cache. `owner` is whose recipe
+/// that is.
+void check_same_recipe(const Json& saved, const Json& wanted, const std::string& owner);
+
+/// Removes what a run wrote, recipe.json last, and nothing else.
+void clear_run_folder(const std::filesystem::path& folder);
+
+/// Keeps other processes out of a run folder (flock on its .lock) while it lives.
+class FolderLock {
+ public:
+  /// Throws Error if another run holds the folder.
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+}  // namespace xsa::train

@@ -1,0 +1,424 @@
+#include "xsa/train/trainer.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_mul.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "xsa/base/progress.h"
+#include "xsa/base/signals.h"
+#include "xsa/base/system.h"
+#include "xsa/checkpoint/checkpoint.h"
+#include "xsa/data/loader.h"
+#include "xsa/train/batch.h"
+#include "xsa/train/memory.h"
+#include "xsa/train/metrics.h"
+#include "xsa/train/optimizer.h"
+#include "xsa/train/run_folder.h"
+#include "xsa/train/tensor_data.h"
+#include "xsa/train/validation.h"
+
+namespace xsa::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kTimedSteps = 1000;  // newest steps whose median speed the summary tells
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Of at least one value.
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::string fixed(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", value);
+  return text;
+}
+
+/// Ranges, the vocabulary's size, and what must fit together; touches nothing.
+RunConfig resolve(const RunConfig& wanted) {
+  RunConfig config = run_config_from_json(to_json(wanted));
+  config.train.validate();
+  const auto tokenizer = text::make_tokenizer(config.data.tokenizer);
+  const std::int64_t needed = tokenizer->vocabulary_size();
+  if (config.model.vocab_size == 0) config.model.vocab_size = needed;
+  check_usage(config.model.vocab_size >= needed, "model.vocab_size: expected at least ", needed,
+              ", the size of tokenizer '", tokenizer->name(), "', got ", config.model.vocab_size,
+              "; 0 takes the tokenizer's");
+  config.model.validate();
+  return config;
+}
+
+/// ATen's global generator. Nothing draws from it yet; it is seeded and saved so that whatever will
+/// (dropout) is repeatable.
+at::Tensor generator_state() {
+  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+void set_generator_state(const at::Tensor& state) {
+  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+}
+
+/// Where a run stands, apart from weights, optimizer and loader: what state.json keeps.
+struct Standing {
+  std::int64_t step = 0;
+  std::int64_t validated_step = 0;
+  double loss_sum = 0;
+  std::int64_t loss_steps = 0;
+  double line_seconds = 0;
+  double train_loss = 0;
+  double validation_loss = 0;
+  double bits_per_byte = 0;
+  std::int64_t validation_rows = 0;
+  double elapsed_s = 0;
+  std::int64_t peak_tensor_bytes = 0;
+  std::int64_t threads = 0;
+  std::int64_t metrics_offset = 0;
+
+  template <class Self, class Visitor>
+  static void fields(Self& self, Visitor&& field) {
+    field("step", self.step, "finished optimizer steps");
+    field("validated_step", self.validated_step, "the last step with a validation");
+    field("loss_sum", self.loss_sum, "of the steps since the last train line");
+    field("loss_steps", self.loss_steps, "how many those are");
+    field("line_seconds", self.line_seconds, "what those took");
+    field("train_loss", self.train_loss, "of the last train line");
+    field("validation_loss", self.validation_loss, "of the last validation");
+    field("bits_per_byte", self.bits_per_byte, "of the last validation");
+    field("validation_rows", self.validation_rows, "of the last validation");
+    field("elapsed_s", self.elapsed_s, "wall time of the run so far");
+    field("peak_tensor_bytes", self.peak_tensor_bytes, "most bytes in tensors so far");
+    field("threads", self.threads, "CPU threads of the last process");
+    field("metrics_offset", self.metrics_offset, "bytes of metrics.jsonl at this step");
+  }
+};
+
+/// One run. The constructor opens and makes all that can fail, and writes nothing into the folder.
+class Run {
+ public:
+  Run(RunConfig config, fs::path folder, const TrainOptions& options);
+  Json execute();
+
+ private:
+  void restore(const checkpoint::Reader& reader);
+  void run_to_the_end();
+  void train_step();
+  double forward_backward();
+  void log_train_line(double gradient_norm, double lr);
+  void validate_here();
+  void save();
+  [[noreturn]] void stop(int signal);
+  void require_finite(double value, const char* what, std::int64_t step) const;
+  Json summary() const;
+
+  std::int64_t step_tokens() const {
+    return config_.train.batch_size * config_.train.accumulation * config_.model.context;
+  }
+  bool due(std::int64_t every) const {
+    return standing_.step % every == 0 || standing_.step == config_.train.steps;
+  }
+  double tokens_per_s() const { return static_cast<double>(step_tokens()) / median(step_seconds_); }
+  double elapsed() const { return standing_.elapsed_s + seconds_since(start_); }
+  std::int64_t tensor_peak() const {
+    return std::max(standing_.peak_tensor_bytes, peak_tensor_bytes() - tensor_bytes_before_);
+  }
+
+  RunConfig config_;
+  fs::path folder_;
+  const TrainOptions& options_;
+  std::int64_t threads_, tensor_bytes_before_;
+  data::Dataset dataset_;
+  data::TrainLoader loader_;
+  model::Gpt model_;
+  AdamW optimizer_;
+  Batch batch_;
+  Standing standing_;
+  std::vector<double> step_seconds_;  // of the last kTimedSteps steps, oldest first
+  std::int64_t saved_step_ = -1;
+  std::optional<MetricsFile> metrics_;
+  Progress progress_;
+  Clock::time_point start_;
+};
+
+std::int64_t use_threads(std::int64_t wanted) {
+  const std::int64_t threads =
+      wanted > 0 ? wanted : std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+  at::set_num_threads(static_cast<int>(threads));
+  return threads;
+}
+
+std::int64_t begin_counting_memory() {
+  reset_peak_tensor_bytes();
+  return tensor_bytes();
+}
+
+Run::Run(RunConfig config, fs::path folder, const TrainOptions& options)
+    : config_(std::move(config)),
+      folder_(std::move(folder)),
+      options_(options),
+      threads_(use_threads(config_.train.threads)),
+      tensor_bytes_before_(begin_counting_memory()),
+      dataset_(data::open_dataset(config_.data)),
+      loader_(dataset_.train.tokens, config_.train.batch_size, config_.model.context,
+              static_cast<std::uint64_t>(config_.train.seed)),
+      model_(config_.model, static_cast<std::uint64_t>(config_.train.seed)),
+      optimizer_(model_.parameters(), config_.train),
+      batch_(config_.train.batch_size, config_.model.context),
+      progress_(options.label, config_.train.steps, "step") {
+  data::SequentialLoader(dataset_.validation.tokens, config_.train.batch_size,
+                         config_.model.context, config_.train.eval_rows);  // throws if no row fits
+  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  const std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(static_cast<std::uint64_t>(config_.train.seed));
+}
+
+Json Run::execute() {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  check(!error, folder_.string(), ": cannot create folder: ", error.message());
+  const FolderLock lock(folder_);
+  check_run_folder(folder_, options_.resume, options_.overwrite);  // again: now nobody interferes
+  if (options_.overwrite) clear_run_folder(folder_);
+  if (const auto newest = checkpoint::latest(folder_ / "checkpoints"))
+    restore(checkpoint::Reader(*newest));
+  write_json_file(folder_ / "recipe.json", to_json(config_));
+  metrics_.emplace(folder_ / "metrics.jsonl", standing_.metrics_offset);
+  start_ = Clock::now();
+  run_to_the_end();
+  Json result = summary();
+  progress_.finish();
+  if (options_.at_end) result.update(options_.at_end(model_, dataset_));
+  write_json_file(folder_ / "summary.json", result);
+  return result;
+}
+
+void Run::restore(const checkpoint::Reader& reader) {
+  check_same_recipe(reader.recipe(), to_json(config_), reader.folder().string());
+  const Json& state = reader.state();
+  check(state.contains("run") && state.contains("loader") && state.contains("step_seconds"),
+        (reader.folder() / "state.json").string(),
+        ": expected the tables run, loader and step_seconds, got ", state.dump());
+  apply_json(standing_, state.at("run"), "run");
+  step_seconds_ = state.at("step_seconds").get<std::vector<double>>();
+  loader_.restore(state.at("loader"));
+  for (const model::NamedTensor& parameter : model_.parameters())
+    copy_to(reader.model().at(parameter.name), parameter.tensor);
+  optimizer_.restore(reader.optimizer());
+  const at::Tensor generator = generator_state();
+  copy_to(reader.optimizer().at("torch_generator"), generator);
+  set_generator_state(generator);
+  saved_step_ = standing_.step;
+  progress_.start_at(standing_.step);
+  if (standing_.threads != threads_)
+    progress_.print_line(cat(options_.label, ": ", threads_, " threads now, ", standing_.threads,
+                             " before: the last bits may differ from an unbroken run's"));
+}
+
+/// What follows a step comes at the head of the loop, so that a resumed run enters where the
+/// stopped one left: a validation that a signal cut short is made up for.
+void Run::run_to_the_end() {
+  const TrainConfig& config = config_.train;
+  for (;;) {
+    if (standing_.step > standing_.validated_step && due(config.eval_every)) validate_here();
+    if (const int signal = stop_signal()) stop(signal);
+    if (standing_.step > 0 && due(config.checkpoint_every)) save();
+    if (standing_.step == config.steps) return;
+    train_step();
+  }
+}
+
+void Run::train_step() {
+  const TrainConfig& config = config_.train;
+  const auto start = Clock::now();
+  const std::int64_t step = standing_.step + 1;
+  const double loss = forward_backward();
+  require_finite(loss, "the loss", step);
+
+  std::vector<at::Tensor> gradients;
+  for (const model::NamedTensor& parameter : model_.parameters())
+    gradients.push_back(parameter.tensor.grad());
+  const double per_token = 1.0 / static_cast<double>(step_tokens());
+  const double norm = per_token * l2_norm(gradients);
+  require_finite(norm, "the gradient's norm", step);
+  const bool clip = config.grad_clip > 0 && norm > config.grad_clip;
+  {
+    const at::NoGradGuard no_grad;
+    at::_foreach_mul_(gradients, per_token * (clip ? config.grad_clip / norm : 1.0));
+  }
+  const double lr = learning_rate(config, standing_.step);
+  optimizer_.update(lr);
+  for (const model::NamedTensor& parameter : model_.parameters())
+    parameter.tensor.mutable_grad().reset();
+
+  standing_.step = step;
+  standing_.loss_sum += loss;
+  ++standing_.loss_steps;
+  const double seconds = seconds_since(start);
+  standing_.line_seconds += seconds;
+  if (step_seconds_.size() == kTimedSteps) step_seconds_.erase(step_seconds_.begin());
+  step_seconds_.push_back(seconds);
+  if (options_.after_step) options_.after_step(step);
+  if (due(config.log_every)) log_train_line(norm, lr);
+  const std::string validation =
+      standing_.validated_step > 0 ? cat("val ", fixed(standing_.validation_loss), "  ") : "";
+  progress_.update(
+      step, cat("loss ", fixed(loss), "  ", validation, short_count(tokens_per_s()), " tokens/s"));
+}
+
+/// Gradients of the loss summed over every target of the step; returns the loss per target.
+double Run::forward_backward() {
+  double loss_sum = 0;
+  for (std::int64_t pass = 0; pass < config_.train.accumulation; ++pass) {
+    loader_.next(batch_.input_span(), batch_.target_span());
+    const at::Tensor loss =
+        model_.loss_sum(batch_.inputs, batch_.targets, config_.train.loss_chunk);
+    loss.backward();
+    loss_sum += loss.item<double>();
+  }
+  return loss_sum / static_cast<double>(step_tokens());
+}
+
+void Run::log_train_line(double gradient_norm, double lr) {
+  const auto steps = static_cast<double>(standing_.loss_steps);
+  standing_.train_loss = standing_.loss_sum / steps;
+  metrics_->append(
+      {{"type", "train"},
+       {"step", standing_.step},
+       {"tokens", standing_.step * step_tokens()},
+       {"loss", standing_.train_loss},
+       {"lr", lr},
+       {"grad_norm", gradient_norm},
+       {"tokens_per_s", steps * static_cast<double>(step_tokens()) / standing_.line_seconds},
+       {"elapsed_s", elapsed()}});
+  standing_.loss_sum = standing_.line_seconds = 0;
+  standing_.loss_steps = 0;
+}
+
+/// Does nothing if a signal to stop cuts it short.
+void Run::validate_here() {
+  const auto found = validate(model_, dataset_.validation, config_.train);
+  if (!found) return;
+  require_finite(found->loss, "the validation loss", standing_.step);
+  standing_.validated_step = standing_.step;
+  standing_.validation_loss = found->loss;
+  standing_.bits_per_byte = found->bits_per_byte;
+  standing_.validation_rows = found->rows;
+  metrics_->append({{"type", "validation"},
+                    {"step", standing_.step},
+                    {"tokens", standing_.step * step_tokens()},
+                    {"loss", found->loss},
+                    {"bits_per_byte", found->bits_per_byte}});
+}
+
+void Run::save() {
+  if (saved_step_ == standing_.step) return;
+  checkpoint::Contents contents{.step = standing_.step, .recipe = to_json(config_)};
+  std::vector<at::Tensor> weights;
+  for (const model::NamedTensor& parameter : model_.parameters()) {
+    weights.push_back(parameter.tensor);
+    contents.model.push_back(view_of(parameter.name, parameter.tensor));
+  }
+  require_finite(l2_norm(weights), "the norm of the weights", standing_.step);
+  contents.optimizer = optimizer_.state();
+  const at::Tensor generator = generator_state();
+  contents.optimizer.push_back(view_of("torch_generator", generator));
+
+  Standing now = standing_;
+  now.elapsed_s = elapsed();
+  now.peak_tensor_bytes = tensor_peak();
+  now.threads = threads_;
+  now.metrics_offset = metrics_->sync();
+  contents.state = {
+      {"run", xsa::to_json(now)}, {"loader", loader_.state()}, {"step_seconds", step_seconds_}};
+  checkpoint::save(folder_ / "checkpoints", contents, config_.train.keep_checkpoints);
+  saved_step_ = standing_.step;
+}
+
+void Run::stop(int signal) {
+  save();
+  progress_.finish();
+  throw Interrupted(signal,
+                    cat(folder_.string(), ": stopped by ", signal == SIGINT ? "SIGINT" : "SIGTERM",
+                        " after step ", standing_.step, " of ", config_.train.steps,
+                        "; its state is saved. The same command with --resume continues it"));
+}
+
+void Run::require_finite(double value, const char* what, std::int64_t step) const {
+  if (std::isfinite(value)) [[likely]]
+    return;
+  const auto newest = checkpoint::latest(folder_ / "checkpoints");
+  throw Error(
+      cat(folder_.string(), ": step ", step, " of ", config_.train.steps, ": ", what, " is ", value,
+          ", expected a finite number. Nothing of this step was kept; last good checkpoint: ",
+          newest ? newest->string() : "none yet", ". Lower --train.lr (", config_.train.lr,
+          "), lengthen --train.warmup_steps (", config_.train.warmup_steps,
+          ") or clip more with --train.grad_clip (", config_.train.grad_clip, ")"));
+}
+
+Json Run::summary() const {
+  const model::ModelCount count = model::count(config_.model);
+  return {{"attention", config_.model.attention},
+          {"seed", config_.train.seed},
+          {"steps", standing_.step},
+          {"tokens", standing_.step * step_tokens()},
+          {"parameters", count.parameters},
+          {"non_embedding_parameters", count.non_embedding_parameters},
+          {"forward_flops_per_token", count.forward_flops_per_token},
+          {"train_loss", standing_.train_loss},
+          {"validation_loss", standing_.validation_loss},
+          {"bits_per_byte", standing_.bits_per_byte},
+          {"validation_rows", standing_.validation_rows},
+          {"tokens_per_s", tokens_per_s()},
+          {"elapsed_s", elapsed()},
+          {"peak_tensor_bytes", tensor_peak()},
+          {"peak_rss_bytes", peak_rss_bytes()},
+          {"threads", threads_},
+          {"machine", machine_info()},
+          {"date", utc_now()},
+          {"commit", build_commit()}};
+}
+
+}  // namespace
+
+Json train(const RunConfig& wanted, const fs::path& run_folder, const TrainOptions& options) {
+  const RunConfig config = resolve(wanted);
+  check_run_folder(run_folder, options.resume, options.overwrite);
+  if (options.resume && fs::exists(run_folder / "recipe.json")) {
+    check_same_recipe(read_json_file(run_folder / "recipe.json"), to_json(config),
+                      run_folder.string());
+    if (fs::exists(run_folder / "summary.json")) return read_json_file(run_folder / "summary.json");
+  }
+  return Run(config, run_folder, options).execute();
+}
+
+model::Gpt load_model(const fs::path& checkpoint) {
+  const checkpoint::Reader reader(checkpoint);
+  model::Gpt model(run_config_from_json(reader.recipe()).model, /*seed=*/0);
+  for (const model::NamedTensor& parameter : model.parameters())
+    copy_to(reader.model().at(parameter.name), parameter.tensor);
+  return model;
+}
+
+}  // namespace xsa::train
