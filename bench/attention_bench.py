@@ -245,7 +245,7 @@ def main():
     arguments.output.write_text(
         json.dumps(
             {
-                "what": "attention on the CPU, ratios of times in a round; above 1: the second is faster",
+                "what": "CPU attention, ratios of times in a round; above 1: the second is faster",
                 "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 "commit": commit(),
                 "machine": machine(),
