@@ -216,9 +216,13 @@ TEST_P(Properties, NothingInvisibleReachesAResult) {
 }
 
 TEST_P(Properties, ANanThatIsVisibleIsSeen) {
-  Case c = square_case(16);
-  c.v.select(2, 3).fill_(NAN);
-  EXPECT_TRUE(run(c).z.isnan().all().item<bool>());
+  for (const bool causal : {false, true}) {
+    Case c = square_case(16, {.is_causal = causal});
+    c.v.select(2, 3).fill_(NAN);
+    const Tensor z = run(c).z;
+    EXPECT_TRUE(z.narrow(2, 3, 4).isnan().all().item<bool>());
+    EXPECT_EQ(z.narrow(2, 0, 3).isnan().any().item<bool>(), !causal);
+  }
 }
 
 TEST_P(Properties, EmptyCallsGiveEmptyResults) {
