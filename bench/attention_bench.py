@@ -234,6 +234,10 @@ def main():
     torch.set_num_threads(arguments.threads)
     torch.ops.load_library(os.environ.get("XSA_OP_LIBRARY", str(ROOT / "build/lib/libxsa_op.so")))
     order = random.Random(0)
+    load = os.getloadavg()[0]
+    if load > 0.5 * os.cpu_count():
+        print(f"the machine is busy (load {load:.1f} on {os.cpu_count()} cores): do not quote these ratios, since waiting "
+              "for threads costs the eager variants most")
     results = [
         result_of(Shape(tokens, arguments), arguments.rounds, order) for tokens in arguments.tokens
     ]
