@@ -1,0 +1,41 @@
+// Where a run stands, apart from weights, optimizer and data position: what state.json keeps of it.
+#pragma once
+
+#include <cstdint>
+
+namespace xsa::train {
+
+struct Standing {
+  std::int64_t step = 0;
+  std::int64_t validated_step = 0;
+  double loss_sum = 0;
+  std::int64_t loss_steps = 0;
+  double line_seconds = 0;
+  double train_loss = 0;
+  double validation_loss = 0;
+  double bits_per_byte = 0;
+  std::int64_t validation_rows = 0;
+  double elapsed_s = 0;
+  std::int64_t peak_tensor_bytes = 0;
+  std::int64_t threads = 0;
+  std::int64_t metrics_offset = 0;
+
+  template <class Self, class Visitor>
+  static void fields(Self& self, Visitor&& field) {
+    field("step", self.step, "finished optimizer steps");
+    field("validated_step", self.validated_step, "the last step with a validation");
+    field("loss_sum", self.loss_sum, "of the steps since the last train line");
+    field("loss_steps", self.loss_steps, "how many those are");
+    field("line_seconds", self.line_seconds, "what those took");
+    field("train_loss", self.train_loss, "of the last train line");
+    field("validation_loss", self.validation_loss, "of the last validation");
+    field("bits_per_byte", self.bits_per_byte, "of the last validation");
+    field("validation_rows", self.validation_rows, "of the last validation");
+    field("elapsed_s", self.elapsed_s, "wall time of the run so far");
+    field("peak_tensor_bytes", self.peak_tensor_bytes, "most bytes in tensors so far");
+    field("threads", self.threads, "CPU threads of the last process");
+    field("metrics_offset", self.metrics_offset, "bytes of metrics.jsonl at this step");
+  }
+};
+
+}  // namespace xsa::train
