@@ -361,12 +361,12 @@ TEST_F(DatasetTest, MayBeMadeBySeveralProcessesAtOnce) {
 }
 
 TEST_F(DatasetTest, IsWholeAfterAKillAtAnyMoment) {
-  const std::string body = lines(100'000);
-  for (int round = 0; round < 12; ++round) {
+  const std::string body = lines(20'000);
+  for (int round = 0; round < 10; ++round) {
     const std::string text = cat(body, "round ", round);
     source_ = folder_.write("novel.txt", text);
     const pid_t child = in_child([&] { open(); });
-    std::this_thread::sleep_for(round * 5ms);
+    std::this_thread::sleep_for(round * 4ms);
     ::kill(child, SIGKILL);
     status_of(child);
     for (const fs::path& made_folder : made())  // an earlier one or the new one, whole
