@@ -1,4 +1,5 @@
 // The bytes that ATen's CPU tensors take while an object lives, beyond those that lived before it.
+// New memory holds NaN, so that what is left unwritten shows.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -6,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <unordered_map>
 
@@ -21,6 +23,7 @@ class CountingAllocator final : public c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     c10::DataPtr data = inner_->allocate(bytes);
     void* const address = data.get();
+    if (bytes > 0) std::memset(address, 0xFF, bytes);
     const std::lock_guard lock(mutex_);
     sizes_[address] = static_cast<std::int64_t>(bytes);
     live_ += static_cast<std::int64_t>(bytes);
