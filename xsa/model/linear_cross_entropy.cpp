@@ -88,7 +88,7 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
       if (saved == ctx->saved_data.end()) continue;
       result[slot] = saved->second.toTensor();
       ctx->saved_data.erase(saved);
-      if (gradients[0].defined()) result[slot].mul_(gradients[0]);
+      result[slot].mul_(gradients[0]);
     }
     return result;
   }

@@ -74,6 +74,7 @@ struct SplitHeads : torch::autograd::Function<SplitHeads> {
       turn(q, q, rope, Turn::kForward);
       turn(k, k, rope, Turn::kForward);
     }
+    ctx->set_materialize_grads(false);
     ctx->saved_data["sizes"] = qkv.sizes();
     ctx->saved_data["heads"] = heads;
     ctx->saved_data["kv_heads"] = kv_heads;
