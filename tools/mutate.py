@@ -144,6 +144,20 @@ SABOTAGES = [
         "static_cast<double>(step) / static_cast<double>(config.warmup_steps)",
         "test_train",
     ),
+    Sabotage(
+        "moments-not-restored",
+        "xsa/train/trainer.cpp",
+        "  optimizer_.restore(reader.optimizer());\n",
+        "",
+        "test_train",
+    ),
+    Sabotage(
+        "accumulation-not-divided",
+        "xsa/train/trainer.cpp",
+        "1.0 / static_cast<double>(step_tokens());",
+        "1.0 / static_cast<double>(step_tokens() / config_.train.accumulation);",
+        "test_train",
+    ),
 ]
 
 
