@@ -95,6 +95,7 @@ class Run {
   double forward_backward();
   void log_train_line(double gradient_norm, double lr);
   void validate_here();
+  void show_progress();
   void save();
   [[noreturn]] void stop(int signal);
   void require_finite(double value, const char* what, std::int64_t step) const;
@@ -123,6 +124,7 @@ class Run {
   Batch batch_;
   Standing standing_;
   std::vector<double> step_seconds_;  // of the last kTimedSteps steps, oldest first
+  double last_loss_ = 0;
   std::int64_t saved_step_ = -1;
   std::optional<MetricsFile> metrics_;
   Progress progress_;
@@ -196,6 +198,7 @@ void Run::restore(const checkpoint::Reader& reader) {
   const at::Tensor generator = generator_state();
   copy_to(reader.optimizer().at("torch_generator"), generator);
   set_generator_state(generator);
+  last_loss_ = standing_.train_loss;
   saved_step_ = standing_.step;
   progress_.start_at(standing_.step);
   if (standing_.threads != threads_)
@@ -248,10 +251,15 @@ void Run::train_step() {
   step_seconds_.push_back(seconds);
   if (options_.after_step) options_.after_step(step);
   if (due(config.log_every)) log_train_line(norm, lr);
+  last_loss_ = loss;
+  show_progress();
+}
+
+void Run::show_progress() {
   const std::string validation =
       standing_.validated_step > 0 ? cat("val ", fixed(standing_.validation_loss), "  ") : "";
-  progress_.update(
-      step, cat("loss ", fixed(loss), "  ", validation, short_count(tokens_per_s()), " tokens/s"));
+  progress_.update(standing_.step, cat("loss ", fixed(last_loss_), "  ", validation,
+                                       short_count(tokens_per_s()), " tokens/s"));
 }
 
 /// Gradients of the loss summed over every target of the step; returns the loss per target.
@@ -297,6 +305,7 @@ void Run::validate_here() {
                     {"tokens", standing_.step * step_tokens()},
                     {"loss", found->loss},
                     {"bits_per_byte", found->bits_per_byte}});
+  show_progress();
 }
 
 void Run::save() {
