@@ -23,7 +23,8 @@ bool machine_has_avx3() {
 #if defined(__x86_64__)
   return machine_has_avx2() && __builtin_cpu_supports("avx512f") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
+         __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512cd");  // Highway since 1.1 wants it too
 #else
   return false;
 #endif
