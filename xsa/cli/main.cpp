@@ -1,2 +1,37 @@
-// The program: xsa COMMAND ...
-int main() { return 2; }
+// The program: xsa COMMAND ... Every error ends here, as one text and an exit code.
+#include <c10/util/Exception.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "xsa/base/error.h"
+#include "xsa/base/signals.h"
+#include "xsa/cli/arguments.h"
+
+int main(int argc, char** argv) {
+  const auto fail = [](const char* text, int exit_code) {
+    std::fprintf(stderr, "xsa: %s\n", text);
+    return exit_code;
+  };
+  try {
+    const xsa::cli::Invocation invocation =
+        xsa::cli::parse(std::vector<std::string>(argv + 1, argv + argc));
+    if (!invocation.command) {
+      std::fputs(invocation.text.c_str(), stdout);
+      return invocation.exit_code;
+    }
+    xsa::install_stop_handlers();
+    invocation.command(invocation.arguments);
+    return 0;
+  } catch (const xsa::UsageError& error) {
+    return fail(error.what(), 2);
+  } catch (const xsa::Interrupted& error) {
+    return fail(error.what(), error.exit_code());
+  } catch (const c10::Error& error) {
+    return fail(error.what_without_backtrace(), 1);
+  } catch (const std::exception& error) {
+    return fail(error.what(), 1);
+  }
+}

@@ -1,0 +1,70 @@
+#include "xsa/cli/arguments.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "xsa/base/error.h"
+
+namespace xsa::cli {
+namespace {
+
+using testing::HasSubstr;
+
+std::string usage_error(const std::vector<std::string>& words) {
+  try {
+    parse(words);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no UsageError";
+}
+
+TEST(Arguments, TakeSettingsInBothFormsWithoutMistakingThemForTheRecipe) {
+  const Invocation invocation =
+      parse({"compare", "--train.lr", "3e-4", "--train.steps=5", "mine.toml", "--seeds", "2"});
+  EXPECT_EQ(invocation.arguments.recipe, "mine.toml");
+  EXPECT_EQ(invocation.arguments.seeds, 2);
+  EXPECT_THAT(
+      invocation.arguments.overrides,
+      testing::ElementsAre(testing::Pair("train.lr", "3e-4"), testing::Pair("train.steps", "5")));
+  EXPECT_TRUE(invocation.command);
+}
+
+TEST(Arguments, NameTheNearestMatchOfAnUnknownFlagOrCommand) {
+  EXPECT_THAT(usage_error({"compare", "--seed=2"}), HasSubstr("did you mean '--seeds'?"));
+  EXPECT_THAT(usage_error({"comprae"}), HasSubstr("did you mean 'compare'?"));
+  EXPECT_THAT(usage_error({"train", "--resmue"}), HasSubstr("did you mean '--resume'?"));
+  EXPECT_THAT(usage_error({"compare", "a.toml", "b.toml"}), HasSubstr("b.toml"));
+}
+
+TEST(Arguments, RefuseAMissingValue) {
+  EXPECT_THAT(usage_error({"compare", "--train.lr"}), HasSubstr("expected a value"));
+  EXPECT_NE(usage_error({"compare", "--name"}), "no UsageError");
+  EXPECT_NE(usage_error({"diagnose"}), "no UsageError");
+}
+
+TEST(Arguments, OfNothingShowTheHelpAndExitCodeTwo) {
+  const Invocation invocation = parse({});
+  EXPECT_FALSE(invocation.command);
+  EXPECT_EQ(invocation.exit_code, 2);
+  EXPECT_THAT(invocation.text, HasSubstr("Examples:"));
+}
+
+TEST(Arguments, HelpTeachesWithExamplesAndEverySetting) {
+  const Invocation help = parse({"compare", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.text, HasSubstr("xsa compare --text"));
+  for (const std::string& name : study::override_names())
+    EXPECT_THAT(help.text, HasSubstr("--" + name));
+}
+
+TEST(RunFolder, IsNamedAfterTheRecipeAndNeverLeavesTheOutputFolder) {
+  Arguments arguments;
+  arguments.recipe = "some/where/mine.toml";
+  EXPECT_EQ(run_folder(arguments), "runs/mine");
+  arguments.name = "../elsewhere";
+  EXPECT_THROW(run_folder(arguments), UsageError);
+}
+
+}  // namespace
+}  // namespace xsa::cli

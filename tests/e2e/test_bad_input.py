@@ -1,0 +1,118 @@
+"""Bad input gets a clear error, the right exit code, and leaves what was there."""
+
+
+import pytest
+
+
+def train(xsa, *words, expect):
+    return xsa("train", "tiny.toml", "--train.steps=20", *words, expect=expect).stderr
+
+
+def test_a_missing_text(xsa):
+    assert "no-such.txt" in train(xsa, "--text", "no-such.txt", expect=1)
+    assert not (xsa.folder / "runs").exists()
+
+
+def test_an_empty_text(xsa):
+    (xsa.folder / "empty.txt").touch()
+    assert "empty.txt" in train(xsa, "--text", "empty.txt", expect=1)
+
+
+def test_a_binary_file(xsa):
+    (xsa.folder / "binary.bin").write_bytes(bytes(range(256)) * 500)
+    assert "binary.bin" in train(xsa, "--text", "binary.bin", expect=1)
+
+
+def test_a_text_too_short_for_one_batch(xsa):
+    (xsa.folder / "short.txt").write_text("to be or not to be")
+    assert "short.txt" in train(xsa, "--text", "short.txt", expect=1)
+
+
+def test_an_empty_folder(xsa):
+    (xsa.folder / "nothing").mkdir()
+    assert "nothing" in train(xsa, "--text", "nothing", expect=1)
+
+
+def test_a_dangling_link(xsa):
+    (xsa.folder / "link.txt").symlink_to("nowhere.txt")
+    assert "link.txt" in train(xsa, "--text", "link.txt", expect=1)
+
+
+@pytest.mark.parametrize(
+    "words, names",
+    [
+        (["--train.stesp=5"], "did you mean"),
+        (["--resum"], "did you mean '--resume'"),
+        (["--train.lr=fast"], "train.lr"),
+        (["--train.steps=0"], "train.steps"),
+        (["--model.head_dim=15"], "head_dim"),
+        (["--model.heads=3", "--model.kv_heads=2"], "kv_heads"),
+        (["--model.exclusive_layers=9"], "exclusive_layers"),
+        (["--model.attention=exlusive"], "did you mean 'exclusive'"),
+        (["--data.tokenizer=bite"], "did you mean 'byte'"),
+        (["--train.warmup_steps=100"], "warmup_steps"),
+    ],
+)
+def test_an_impossible_recipe_is_a_usage_error(xsa, words, names):
+    assert names in train(xsa, "--text", "text.txt", *words, expect=2)
+    assert not (xsa.folder / "runs").exists()
+
+
+def test_a_recipe_that_is_not_toml(xsa):
+    (xsa.folder / "broken.toml").write_text("[train\nlr = ")
+    assert "broken.toml" in xsa("compare", "broken.toml", expect=2).stderr
+
+
+@pytest.fixture
+def trained(xsa):
+    xsa("train", "tiny.toml", "--name", "first", "--text", "text.txt", "--train.steps=20")
+    run = xsa.folder / "runs" / "first"
+    xsa.checkpoint = run / "checkpoints" / (run / "checkpoints" / "LATEST").read_text().strip()
+    return xsa
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "optimizer.safetensors", "state.json", "recipe.json", "manifest.json"])
+@pytest.mark.parametrize("how", ["truncated", "edited", "missing"])
+def test_a_damaged_checkpoint_is_named_and_not_used(trained, file, how):
+    path = trained.checkpoint / file
+    content = bytearray(path.read_bytes())
+    if how == "truncated":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "edited":
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    else:
+        path.unlink()
+    assert file in trained("diagnose", trained.checkpoint, expect=1).stderr
+
+
+def test_a_shard_with_a_wrong_header_is_named(trained):
+    for shard in trained.folder.glob("data/**/*.bin"):
+        content = bytearray(shard.read_bytes())
+        content[0] ^= 1
+        shard.write_bytes(content)
+        broken = shard
+    error = trained("diagnose", "runs/first", expect=1).stderr
+    assert broken.parent.name in error and "magic" in error
+
+
+def test_something_that_is_no_checkpoint(xsa):
+    assert "text.txt" in xsa("diagnose", "text.txt", expect=1).stderr
+    assert "nowhere" in xsa("diagnose", "nowhere", expect=1).stderr
+
+
+def test_a_folder_that_is_no_comparison(xsa):
+    assert "compare.json" in xsa("report", ".", expect=1).stderr
+
+
+def test_other_files_in_the_way_are_never_removed(xsa):
+    (xsa.folder / "runs" / "tiny").mkdir(parents=True)
+    (xsa.folder / "runs" / "tiny" / "thesis.tex").write_text("precious")
+    xsa("compare", "tiny.toml", "--text", "text.txt", "--overwrite", expect=2)
+    xsa("train", "tiny.toml", "--text", "text.txt", "--overwrite", expect=2)
+    assert (xsa.folder / "runs" / "tiny" / "thesis.tex").read_text() == "precious"
+
+
+def test_no_room_for_the_output_is_an_error(xsa):
+    (xsa.folder / "runs").write_text("a file where a folder should be")
+    assert "runs" in train(xsa, "--text", "text.txt", expect=1)

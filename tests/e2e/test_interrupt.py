@@ -1,0 +1,75 @@
+"""Ctrl-C, SIGTERM and SIGKILL: nothing is lost, and a resumed run has the unbroken run's bits."""
+
+import hashlib
+import json
+import signal
+import time
+
+import pytest
+
+
+def weights(run):
+    checkpoint = run / "checkpoints" / (run / "checkpoints" / "LATEST").read_text().strip()
+    return hashlib.sha256((checkpoint / "model.safetensors").read_bytes()).hexdigest()
+
+
+def timeless(run):
+    """The metrics without what a clock decides."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key not in ("tokens_per_s", "elapsed_s")} for line in lines]
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.005)
+
+
+LONG = ("--train.steps=400", "--train.checkpoint_every=10", "--text", "text.txt")
+
+
+@pytest.mark.parametrize("how, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_broken_run_resumes_to_the_bits_of_an_unbroken_one(xsa, how, code):
+    xsa("train", "tiny.toml", "--name", "whole", *LONG)
+    broken = xsa.folder / "runs" / "broken"
+    process = xsa.start("train", "tiny.toml", "--name", "broken", *LONG)
+    wait_for((broken / "checkpoints" / "LATEST").exists)
+    time.sleep(0.05)
+    process.send_signal(how)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    if how != signal.SIGKILL:
+        assert "--resume" in errors
+    assert not (broken / "summary.json").exists()
+
+    xsa("train", "tiny.toml", "--name", "broken", "--resume", *LONG)
+    assert weights(broken) == weights(xsa.folder / "runs" / "whole")
+    assert timeless(broken) == timeless(xsa.folder / "runs" / "whole")
+
+
+def test_a_killed_comparison_continues_where_it_was(xsa):
+    words = ("compare", "tiny.toml", *LONG)
+    process = xsa.start(*words)
+    second = xsa.folder / "runs" / "tiny" / "exclusive-seed1337" / "checkpoints" / "LATEST"
+    wait_for(second.exists, 120)
+    process.kill()
+    process.wait()
+    first = weights(xsa.folder / "runs" / "tiny" / "standard-seed1337")
+    xsa(*words)
+    assert weights(xsa.folder / "runs" / "tiny" / "standard-seed1337") == first
+    result = json.loads((xsa.folder / "runs" / "tiny" / "compare.json").read_text())
+
+    xsa(*words, "--name", "unbroken")
+    unbroken = json.loads((xsa.folder / "runs" / "unbroken" / "compare.json").read_text())
+    for kind in ("standard", "exclusive"):
+        assert result["results"][kind]["validation_loss"] == unbroken["results"][kind]["validation_loss"]
+
+
+def test_a_run_in_the_way_is_kept(xsa):
+    words = ("train", "tiny.toml", "--name", "first", "--text", "text.txt", "--train.steps=20")
+    xsa(*words)
+    before = weights(xsa.folder / "runs" / "first")
+    refused = xsa(*words, expect=2)
+    assert "--resume" in refused.stderr and "--overwrite" in refused.stderr
+    assert weights(xsa.folder / "runs" / "first") == before

@@ -1,0 +1,97 @@
+#include "xsa/study/recipe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "xsa/base/error.h"
+
+namespace xsa::study {
+namespace {
+
+using testing::HasSubstr;
+
+std::string write_recipe(const std::string& text) {
+  const std::string path = testing::TempDir() + "/recipe_test.toml";
+  std::ofstream(path) << text;
+  return path;
+}
+
+/// The text of the UsageError that `call` throws.
+template <class Call>
+std::string usage_error(Call&& call) {
+  try {
+    call();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no UsageError";
+}
+
+TEST(Recipe, TakesWhatTheFileSaysAndDefaultsForTheRest) {
+  const Recipe recipe =
+      load_recipe(write_recipe("[train]\nlr = 1e-3\nsteps = 7\n[model]\nbias = true\n"), {});
+  EXPECT_EQ(recipe.run.train.lr, 1e-3);
+  EXPECT_EQ(recipe.run.train.steps, 7);
+  EXPECT_TRUE(recipe.run.model.bias);
+  EXPECT_EQ(recipe.run.train.beta2, train::TrainConfig{}.beta2);
+}
+
+TEST(Recipe, IsOverriddenByTheCommandLineInItsOrder) {
+  const Recipe recipe =
+      load_recipe(write_recipe("[train]\nlr = 1e-3\n"),
+                  {{"train.lr", "3e-4"}, {"model.attention", "standard"}, {"train.lr", "4e-4"}});
+  EXPECT_EQ(recipe.run.train.lr, 4e-4);
+  EXPECT_EQ(recipe.run.model.attention, "standard");
+}
+
+TEST(Recipe, NamesTheNearestMatchOfAnUnknownKeyTableOrSetting) {
+  const std::string key = write_recipe("[train]\nlearing_rate = 1\nlr_ = 2\n");
+  EXPECT_THAT(usage_error([&] { load_recipe(key, {}); }), HasSubstr("unknown setting"));
+  const std::string lr = write_recipe("[train]\nwarmup_step = 2\n");
+  EXPECT_THAT(usage_error([&] { load_recipe(lr, {}); }), HasSubstr("did you mean 'warmup_steps'?"));
+  const std::string table = write_recipe("[modle]\nlayers = 2\n");
+  EXPECT_THAT(usage_error([&] { load_recipe(table, {}); }), HasSubstr("did you mean 'model'?"));
+  const std::string empty = write_recipe("");
+  EXPECT_THAT(usage_error([&] { load_recipe(empty, {{"train.stesp", "2"}}); }),
+              HasSubstr("did you mean 'steps'?"));
+  EXPECT_THAT(usage_error([&] { load_recipe(empty, {{"trian.steps", "2"}}); }),
+              HasSubstr("did you mean 'train.steps'?"));
+}
+
+TEST(Recipe, RefusesAWrongTypeOrRange) {
+  const std::string empty = write_recipe("");
+  EXPECT_THAT(usage_error([&] { load_recipe(empty, {{"train.steps", "many"}}); }),
+              HasSubstr("expected an integer"));
+  EXPECT_THAT(usage_error([&] { load_recipe(empty, {{"train.steps", "0"}}); }),
+              HasSubstr("at least 1"));
+  EXPECT_THAT(usage_error([&] { load_recipe(empty, {{"train.lr", "nan"}}); }),
+              HasSubstr("expected a number"));
+  EXPECT_THAT(usage_error([&] { load_recipe(empty, {{"model.attention", "exlusive"}}); }),
+              HasSubstr("did you mean 'exclusive'?"));
+  EXPECT_THAT(usage_error([&] { load_recipe(write_recipe("[train\n"), {}); }),
+              HasSubstr("recipe_test.toml"));
+}
+
+TEST(Recipe, ThatDoesNotExistIsAnErrorThatListsTheKnownOnes) {
+  EXPECT_THAT(usage_error([] { load_recipe("no-such-recipe", {}); }), HasSubstr("no-such-recipe"));
+}
+
+TEST(Recipe, SurvivesJson) {
+  const Json json = to_json(load_recipe(write_recipe("[compare]\nseeds = 3\n"), {}));
+  EXPECT_EQ(json.at("compare").at("seeds"), 3);
+  EXPECT_TRUE(json.at("model").contains("head_dim"));
+}
+
+TEST(RecipeDifferences, NameEachKeyWithBothValues) {
+  const Json before = {{"train", {{"lr", 0.1}, {"steps", 5}}}};
+  const Json now = {{"train", {{"lr", 0.2}, {"steps", 5}}}};
+  EXPECT_THAT(differences(now, before), testing::ElementsAre("train.lr: 0.2, was 0.1"));
+  EXPECT_TRUE(differences(now, now).empty());
+}
+
+}  // namespace
+}  // namespace xsa::study

@@ -1,0 +1,173 @@
+#include "xsa/cli/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "xsa/base/error.h"
+#include "xsa/base/suggest.h"
+#include "xsa/base/system.h"
+
+namespace xsa::cli {
+namespace {
+
+constexpr char kAbout[] =
+    R"(Exclusive Self Attention (XSA, arXiv 2603.09078) against standard attention:
+  z = y - (y.v) v / |v|^2        y: what attention gives a token, v: the token's own value)";
+
+constexpr char kExamples[] = R"(Examples:
+  xsa compare                            two small GPTs on Shakespeare, a table and a report with plots
+  xsa compare --text my.txt --seeds 3    on your text, three times, with mean and spread
+  xsa train --model.attention=standard --name base
+  xsa diagnose runs/base                 how much of its attention only repeats its own value?
+
+xsa COMMAND --help tells more. Exit codes: 0 done, 1 failed, 2 usage, 130 and 143 interrupted (state saved).)";
+
+constexpr char kCompareExamples[] = R"(Examples:
+  xsa compare                                  the recipe 'demo', into runs/demo/
+  xsa compare --text corpus/ --name corpus     a folder of text files
+  xsa compare --seeds 3 --train.steps=600      three pairs of trainings, longer ones
+  xsa compare my-recipe.toml --train.lr=1e-3   your recipe, one field changed
+
+Run again after an interruption, it continues: finished runs are kept.
+Any field of a recipe (TOML, see recipes/) can be set as --table.field=value:
+)";
+
+constexpr char kTrainExamples[] = R"(Examples:
+  xsa train --name first                          the recipe 'demo' with XSA, into runs/first/
+  xsa train --name base --model.attention=standard
+  xsa train --name first --resume                 continue after an interruption, to the same bits
+
+Any field of a recipe (TOML, see recipes/) can be set as --table.field=value:
+)";
+
+constexpr char kDiagnoseExamples[] = R"(Examples:
+  xsa diagnose runs/demo/standard-seed1337          its newest checkpoint, on its own training text
+  xsa diagnose runs/first --text other.txt --diagnose.split=validation
+  xsa diagnose runs/first --sequences 1024 --json
+
+Per layer (Fig. 1 of the paper): the cosine of value vectors with one another, the weight of the own key, and the
+cosine of attention's output with the own value; from the operator's lse and c, linear in the length.
+Settings that can be changed: --data.* and --diagnose.* (xsa compare --help lists them).)";
+
+constexpr char kReportExamples[] = R"(Example:
+  xsa report runs/demo      write runs/demo/report.html anew from the figures in the folder)";
+
+/// Takes "--table.field=value" and "--table.field value" out of `words`: these are a recipe's, not
+/// a flag's.
+std::vector<study::Override> take_overrides(std::vector<std::string>& words) {
+  std::vector<study::Override> overrides;
+  std::vector<std::string> others;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    if (!word.starts_with("--") || name.find('.') == std::string::npos) {
+      others.push_back(word);
+    } else if (equals != std::string::npos) {
+      overrides.emplace_back(name.substr(2), word.substr(equals + 1));
+    } else {
+      check_usage(i + 1 < words.size(), name, ": expected a value, as ", name, "=VALUE");
+      overrides.emplace_back(name.substr(2), words[++i]);
+    }
+  }
+  words = others;
+  return overrides;
+}
+
+void refuse_extras(const CLI::App& app, bool commands) {
+  if (app.remaining().empty()) return;
+  const std::string& word = app.remaining().front();
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
+  if (word.starts_with("--")) {
+    const std::vector<std::string> settings = study::override_names();
+    std::transform(settings.begin(), settings.end(), std::back_inserter(known),
+                   [](const std::string& name) { return "--" + name; });
+  } else if (commands) {
+    known.clear();
+    for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+  }
+  throw UsageError(cat(
+      commands && !word.starts_with("-") ? "unknown command '" : "unexpected argument '", word, "'",
+      did_you_mean(word.substr(0, word.find('=')), known), "; see ", app.get_name(), " --help"));
+}
+
+}  // namespace
+
+Invocation parse(const std::vector<std::string>& words) {
+  Invocation invocation;
+  Arguments& arguments = invocation.arguments;
+  CLI::App app(kAbout, "xsa");
+  app.footer(kExamples);
+  app.require_subcommand(0, 1);
+  app.allow_extras();
+  app.set_help_flag("-h,--help", "print this help and leave");
+  bool version = false;
+  app.add_flag("--version", version, "print version and commit and leave");
+
+  std::vector<std::pair<CLI::App*, void (*)(const Arguments&)>> commands;
+  const auto add = [&](const char* name, const char* about, const std::string& examples,
+                       void (*command)(const Arguments&)) {
+    CLI::App* sub = app.add_subcommand(name, about);
+    sub->footer(examples);
+    sub->allow_extras();
+    sub->add_flag("--json", arguments.json, "print the result as JSON to standard output");
+    commands.emplace_back(sub, command);
+    return sub;
+  };
+  const auto add_recipe = [&](CLI::App* sub) {
+    sub->add_option("recipe", arguments.recipe, "a TOML file, or the name of one in recipes/")
+        ->default_str("demo");
+    sub->add_option("--text", arguments.text, "train on this text file or folder of text files");
+    sub->add_option("--name", arguments.name, "name of the run; by default the recipe's");
+    sub->add_option("--output", arguments.output, "folder that holds runs")->default_str("runs");
+    sub->add_flag("--overwrite", arguments.overwrite, "replace a run of the same name");
+    sub->add_flag("--dry-run", arguments.dry_run, "print the resolved recipe as JSON and leave");
+  };
+
+  CLI::App* sub = add("compare", "train with standard attention and with XSA, and report who wins",
+                      kCompareExamples + study::field_help(), compare);
+  add_recipe(sub);
+  sub->add_option("--seeds", arguments.seeds, "pairs of trainings; mean and spread are shown");
+  sub = add("train", "train one model", kTrainExamples + study::field_help(), train);
+  add_recipe(sub);
+  sub->add_flag("--resume", arguments.resume, "continue the run of this name");
+  sub = add("diagnose", "how much of a model's attention repeats its own value", kDiagnoseExamples,
+            diagnose);
+  sub->add_option("checkpoint", arguments.target, "a checkpoint, or a run folder (its newest one)")
+      ->required();
+  sub->add_option("--text", arguments.text, "measure on this text instead of the training text");
+  sub->add_option("--sequences", arguments.sequences, "random sequences; the paper: 1024");
+  sub->add_option("--file", arguments.file, "also write the result to this JSON file");
+  sub = add("report", "write a comparison's page anew", kReportExamples, report);
+  sub->add_option("folder", arguments.target, "a folder that xsa compare made")->required();
+
+  std::vector<std::string> rest = words;
+  arguments.overrides = take_overrides(rest);
+  std::reverse(rest.begin(), rest.end());  // CLI11 takes them last first
+  try {
+    app.parse(rest);
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    invocation.text = chosen.empty() ? app.help() : chosen.front()->help();
+    return invocation;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+  if (version) {
+    invocation.text = cat("xsa ", XSA_VERSION, " (", build_commit(), ")\n");
+    return invocation;
+  }
+  refuse_extras(app, true);
+  for (const auto& [command, run] : commands) {
+    if (!command->parsed()) continue;
+    refuse_extras(*command, false);
+    invocation.command = run;
+    return invocation;
+  }
+  invocation.text = app.help();
+  invocation.exit_code = 2;
+  return invocation;
+}
+
+}  // namespace xsa::cli

@@ -1,0 +1,26 @@
+#include "xsa/cli/command.h"
+
+#include "xsa/base/error.h"
+
+namespace xsa::cli {
+
+study::Recipe resolve(const Arguments& arguments) {
+  std::vector<study::Override> overrides;
+  if (!arguments.text.empty()) overrides.emplace_back("data.source", arguments.text);
+  if (arguments.seeds) overrides.emplace_back("compare.seeds", cat(*arguments.seeds));
+  if (arguments.sequences) overrides.emplace_back("diagnose.sequences", cat(*arguments.sequences));
+  overrides.insert(overrides.end(), arguments.overrides.begin(), arguments.overrides.end());
+  return study::load_recipe(arguments.recipe, overrides);
+}
+
+std::filesystem::path run_folder(const Arguments& arguments) {
+  const std::string name = arguments.name.empty()
+                               ? std::filesystem::path(arguments.recipe).stem().string()
+                               : arguments.name;
+  check_usage(name.find('/') == std::string::npos && name != "." && name != "..",
+              "--name: expected a plain folder name, got '", name,
+              "'; --output says where it goes");
+  return std::filesystem::path(arguments.output) / name;
+}
+
+}  // namespace xsa::cli

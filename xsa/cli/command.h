@@ -1,0 +1,38 @@
+// What every command shares: its recipe, its overrides and where its results go.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "xsa/study/recipe.h"
+
+namespace xsa::cli {
+
+/// The command line of any command, read; each command uses its part.
+struct Arguments {
+  std::string recipe = "demo";
+  std::string target;  // a checkpoint or a folder
+  std::string text;    // --text: another data.source
+  std::string name;    // --name: of the run
+  std::string output = "runs";
+  std::string file;  // --file: where diagnose writes
+  std::optional<std::int64_t> seeds, sequences;
+  bool resume = false, overwrite = false, json = false, dry_run = false;
+  std::vector<study::Override> overrides;
+};
+
+/// The recipe with --text, --seeds, --sequences and every --table.field over it.
+study::Recipe resolve(const Arguments& arguments);
+/// output/name; the name is by default the recipe's.
+std::filesystem::path run_folder(const Arguments& arguments);
+
+// Each returns normally when done and throws otherwise.
+void compare(const Arguments& arguments);
+void train(const Arguments& arguments);
+void diagnose(const Arguments& arguments);
+void report(const Arguments& arguments);
+
+}  // namespace xsa::cli

@@ -1,0 +1,64 @@
+// A recipe is data: a TOML file with one table per component, any field of which the command line
+// may override.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "xsa/diagnose/diagnose.h"
+#include "xsa/train/config.h"
+
+namespace xsa::study {
+
+struct CompareConfig {
+  std::int64_t seeds = 1;
+
+  template <class Self, class Visitor>
+  static void fields(Self& self, Visitor&& field) {
+    field("seeds", self.seeds, "pairs of trainings, with train.seed, train.seed + 1, ...",
+          at_least(1));
+  }
+};
+
+/// Everything a comparison depends on.
+struct Recipe {
+  train::RunConfig run;
+  diagnose::DiagnoseConfig diagnose;
+  CompareConfig compare;
+};
+
+/// Calls visit("model", recipe.run.model) and so on for every table, in the order of recipes.
+template <class AnyRecipe, class Visitor>
+void for_each_table(AnyRecipe& recipe, Visitor&& visit) {
+  visit("model", recipe.run.model);
+  visit("data", recipe.run.data);
+  visit("train", recipe.run.train);
+  visit("diagnose", recipe.diagnose);
+  visit("compare", recipe.compare);
+}
+
+/// "train.lr" and "3e-4", as on the command line.
+using Override = std::pair<std::string, std::string>;
+
+/// A file's tables over the defaults, then the overrides in their order. `file`: a path, or the
+/// name of a recipe in recipes/. Throws UsageError for an unknown table or key (with the nearest
+/// match), a wrong type or range.
+Recipe load_recipe(const std::string& file, const std::vector<Override>& overrides);
+
+/// Sets one field. Throws UsageError as load_recipe does.
+void apply_override(Recipe& recipe, const Override& setting);
+
+Json to_json(const Recipe& recipe);
+
+/// "train.lr", ...: every field of every table.
+std::vector<std::string> override_names();
+
+/// The help of every field, a section per table.
+std::string field_help();
+
+/// The keys in which two recipes differ, as "train.lr: 0.002, was 0.001"; empty if they are equal.
+std::vector<std::string> differences(const Json& now, const Json& before);
+
+}  // namespace xsa::study
