@@ -95,6 +95,17 @@ TEST(LayerSums, OfZeroValuesAreZeroNotNaN) {
   EXPECT_EQ(means.at("final_value_cosine"), 0.0);
 }
 
+TEST(LayerSums, DoNotHideNaN) {
+  const at::Tensor x = at::full({1, 1, 3, 2}, NAN), row = at::full({1, 1, 3}, NAN);
+  LayerSums sums;
+  sums.add({0, 1.0, x, x, x, x, row, row});
+  const Json means = sums.means(0, 1.0);
+  for (const char* name :
+       {"value_cosine", "attention_diagonal", "output_value_cosine", "final_value_cosine"}) {
+    EXPECT_TRUE(std::isnan(means.at(name).get<double>())) << name;
+  }
+}
+
 TEST(LayerSums, OfOneTokenHaveNoPairsOfValues) {
   const at::Tensor x = at::ones({1, 1, 1, 2});
   op::AttentionOptions options;

@@ -14,9 +14,9 @@
 namespace xsa::diagnose {
 namespace {
 
-/// |x| below this share of what it was computed from is rounding, not a direction: its cosine
-/// counts as 0. (At strength 1 the first token's z is 0 but for rounding.)
-constexpr double kRounding = 1e-5;
+/// What the exclusion leaves along w below this share of |y| |w| is fp32's rounding of y - c w, and
+/// counts as nothing: where z is short (the first token's is 0), its cosine would be noise.
+constexpr double kRounding = 2e-6;
 
 /// Query heads grouped under their key/value head: [B, H, T, X] -> [B, K, G, T, X].
 at::Tensor grouped(const at::Tensor& x, std::int64_t key_heads) {
@@ -27,12 +27,9 @@ at::Tensor row_dot(const at::Tensor& a, const at::Tensor& b) { return (a * b).su
 
 double total(const at::Tensor& x) { return x.sum(at::kDouble).item<double>(); }
 
-/// numerator / denominator, 0 where the denominator is not above `floor`.
-at::Tensor ratio(const at::Tensor& numerator, const at::Tensor& denominator,
-                 const at::Tensor& floor) {
-  const at::Tensor counts = denominator > floor;
-  return at::where(counts, numerator / at::where(counts, denominator, at::ones_like(denominator)),
-                   at::zeros_like(numerator));
+/// numerator / denominator, 0 where the denominator is.
+at::Tensor ratio(const at::Tensor& numerator, const at::Tensor& denominator) {
+  return at::where(denominator == 0, at::zeros_like(numerator), numerator / denominator);
 }
 
 }  // namespace
@@ -50,7 +47,7 @@ void LayerSums::add(const model::AttentionTrace& trace) {
   // Mean pairwise cosine of T unit vectors u: (|sum u|^2 - sum |u|^2) / (T (T - 1)).
   if (length >= 2) {
     const at::Tensor value_norm = v.norm(2, -1, /*keepdim=*/true);
-    const at::Tensor unit = ratio(v, value_norm.expand_as(v), at::zeros_like(v));
+    const at::Tensor unit = ratio(v, value_norm);
     const at::Tensor pairs = unit.sum(2).square().sum(-1) - unit.square().sum({2, 3});
     value_cosine_ += total(pairs) / static_cast<double>(length * (length - 1));
     value_sets_ += static_cast<double>(v.size(0) * key_heads);
@@ -63,9 +60,12 @@ void LayerSums::add(const model::AttentionTrace& trace) {
 
   const at::Tensor y = z + (trace.strength * c).unsqueeze(-1) * w;
   const at::Tensor own_norm = w.norm(2, -1), y_norm = y.norm(2, -1), z_norm = z.norm(2, -1);
-  const at::Tensor none = at::zeros_like(y_norm);
-  output_value_cosine_ += total(ratio(row_dot(y, w), y_norm * own_norm, none));
-  final_value_cosine_ += total(ratio(row_dot(z, w), z_norm * own_norm, kRounding * y_norm * own_norm));
+  output_value_cosine_ += total(ratio(row_dot(y, w), y_norm * own_norm));
+  const at::Tensor left = row_dot(z, w);
+  const double rounding = trace.strength == 0 ? 0 : kRounding;
+  const at::Tensor nothing = left.abs() <= rounding * y_norm * own_norm;
+  final_value_cosine_ +=
+      total(ratio(at::where(nothing, at::zeros_like(left), left), z_norm * own_norm));
   tokens_ += static_cast<double>(c.numel());
 }
 
