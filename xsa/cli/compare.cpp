@@ -1,5 +1,7 @@
 #include "xsa/study/compare.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "xsa/cli/command.h"
@@ -18,7 +20,8 @@ void compare(const Arguments& arguments) {
   if (arguments.json) {
     std::printf("%s\n", result.dump(2).c_str());
   } else {
-    std::printf("\n%s\n%s\n\nReport: %s\n", report::terminal_table(result).c_str(),
+    std::printf("\n%s\n%s\n\nReport: %s\n",
+                report::terminal_table(result, ::isatty(STDOUT_FILENO) == 1).c_str(),
                 result.at("verdict").get<std::string>().c_str(), (folder / "report.html").c_str());
   }
 }
