@@ -19,7 +19,7 @@ head_dim = 16
 context = 64
 
 [train]
-steps = 80
+steps = 120
 batch_size = 8
 lr = 1e-2
 warmup_steps = 5

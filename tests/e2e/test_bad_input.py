@@ -25,7 +25,7 @@ def test_a_binary_file(xsa):
 
 def test_a_text_too_short_for_one_batch(xsa):
     (xsa.folder / "short.txt").write_text("to be or not to be")
-    assert "short.txt" in train(xsa, "--text", "short.txt", expect=1)
+    assert "at least 513 tokens" in train(xsa, "--text", "short.txt", expect=2)
 
 
 def test_an_empty_folder(xsa):

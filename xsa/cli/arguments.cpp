@@ -75,8 +75,9 @@ std::vector<study::Override> take_overrides(std::vector<std::string>& words) {
 }
 
 void refuse_extras(const CLI::App& app, bool commands) {
-  if (app.remaining().empty()) return;
-  const std::string& word = app.remaining().front();
+  const std::vector<std::string> extras = app.remaining();
+  if (extras.empty()) return;
+  const std::string& word = extras.front();
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
   if (word.starts_with("--")) {
@@ -87,9 +88,10 @@ void refuse_extras(const CLI::App& app, bool commands) {
     known.clear();
     for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
   }
-  throw UsageError(cat(
-      commands && !word.starts_with("-") ? "unknown command '" : "unexpected argument '", word, "'",
-      did_you_mean(word.substr(0, word.find('=')), known), "; see ", app.get_name(), " --help"));
+  throw UsageError(
+      cat(commands && !word.starts_with("-") ? "unknown command '" : "unexpected argument '", word,
+          "'", did_you_mean(word.substr(0, word.find('=')), known),
+          commands ? "; see xsa --help" : "; see xsa " + app.get_name() + " --help"));
 }
 
 }  // namespace
