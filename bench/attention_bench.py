@@ -236,8 +236,10 @@ def main():
     order = random.Random(0)
     load = os.getloadavg()[0]
     if load > 0.5 * os.cpu_count():
-        print(f"the machine is busy (load {load:.1f} on {os.cpu_count()} cores): do not quote these ratios, since waiting "
-              "for threads costs the eager variants most")
+        print(
+            f"the machine is busy (load {load:.1f} on {os.cpu_count()} cores): do not quote these "
+            "ratios, since waiting for threads costs the eager variants most"
+        )
     results = [
         result_of(Shape(tokens, arguments), arguments.rounds, order) for tokens in arguments.tokens
     ]

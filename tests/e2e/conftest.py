@@ -56,13 +56,21 @@ class Program:
         return [str(XSA), *map(str, words)]
 
     def __call__(self, *words, expect=0):
-        done = subprocess.run(self.command(*words), cwd=self.folder, capture_output=True, text=True, timeout=300)
-        assert done.returncode == expect, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        done = subprocess.run(
+            self.command(*words), cwd=self.folder, capture_output=True, text=True, timeout=300
+        )
+        assert (
+            done.returncode == expect
+        ), f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 
     def start(self, *words):
         return subprocess.Popen(
-            self.command(*words), cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            self.command(*words),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
 

@@ -1,6 +1,5 @@
 """Bad input gets a clear error, the right exit code, and leaves what was there."""
 
-
 import pytest
 
 
@@ -71,7 +70,10 @@ def trained(xsa):
     return xsa
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "optimizer.safetensors", "state.json", "recipe.json", "manifest.json"])
+@pytest.mark.parametrize(
+    "file",
+    ["model.safetensors", "optimizer.safetensors", "state.json", "recipe.json", "manifest.json"],
+)
 @pytest.mark.parametrize("how", ["truncated", "edited", "missing"])
 def test_a_damaged_checkpoint_is_named_and_not_used(trained, file, how):
     path = trained.checkpoint / file

@@ -41,18 +41,25 @@ def test_both_kinds_learn_far_more_than_letter_frequencies(comparison):
 
 def test_z_is_orthogonal_to_the_own_value_in_every_layer_of_the_exclusive_model(comparison):
     for seed in comparison.result["seeds"]:
-        diagnosis = json.loads((comparison.run / f"exclusive-seed{seed}" / "diagnose.json").read_text())
+        diagnosis = json.loads(
+            (comparison.run / f"exclusive-seed{seed}" / "diagnose.json").read_text()
+        )
         assert len(diagnosis["layers"]) == 2
         for layer in diagnosis["layers"]:
             assert abs(layer["final_value_cosine"]) < 1e-5
             assert abs(layer["output_value_cosine"]) > 1e-3
-        diagnosis = json.loads((comparison.run / f"standard-seed{seed}" / "diagnose.json").read_text())
+        diagnosis = json.loads(
+            (comparison.run / f"standard-seed{seed}" / "diagnose.json").read_text()
+        )
         for layer in diagnosis["layers"]:
             assert layer["final_value_cosine"] == layer["output_value_cosine"]
 
 
 def test_both_kinds_start_at_the_same_weights_on_the_same_data(comparison):
-    recipes = [json.loads((comparison.run / f"{kind}-seed1337" / "recipe.json").read_text()) for kind in ("standard", "exclusive")]
+    recipes = [
+        json.loads((comparison.run / f"{kind}-seed1337" / "recipe.json").read_text())
+        for kind in ("standard", "exclusive")
+    ]
     recipes[0]["model"].pop("attention"), recipes[1]["model"].pop("attention")
     assert recipes[0] == recipes[1]
 
@@ -66,7 +73,9 @@ def test_the_table_the_verdict_and_the_page_tell_the_same_figures(comparison):
         assert comparison.result["results"][kind]["validation_loss"]["mean"] == pytest.approx(mean)
         assert f"{mean:.4f}" in output
         for seed, value in zip(comparison.result["seeds"], values):
-            summary = json.loads((comparison.run / f"{kind}-seed{seed}" / "summary.json").read_text())
+            summary = json.loads(
+                (comparison.run / f"{kind}-seed{seed}" / "summary.json").read_text()
+            )
             assert summary["validation_loss"] == value
     page = (comparison.run / "report.html").read_text()
     assert comparison.result["verdict"].split(":")[0] in page
@@ -81,7 +90,16 @@ def test_metrics_follow_the_documented_schema(comparison):
     validation = [m for m in metrics if m["type"] == "validation"]
     assert [m["step"] for m in train] == list(range(10, 121, 10))
     assert [m["step"] for m in validation] == [20, 40, 60, 80, 100, 120]
-    assert set(train[0]) == {"type", "step", "tokens", "loss", "lr", "grad_norm", "tokens_per_s", "elapsed_s"}
+    assert set(train[0]) == {
+        "type",
+        "step",
+        "tokens",
+        "loss",
+        "lr",
+        "grad_norm",
+        "tokens_per_s",
+        "elapsed_s",
+    }
     assert set(validation[0]) == {"type", "step", "tokens", "loss", "bits_per_byte"}
     assert train[-1]["tokens"] == 120 * 8 * 64
 
@@ -89,13 +107,20 @@ def test_metrics_follow_the_documented_schema(comparison):
 def test_run_again_it_keeps_what_is_finished(comparison):
     before = {path: path.stat().st_mtime_ns for path in comparison.run.rglob("*.safetensors")}
     again = comparison("compare", "tiny.toml", "--text", "text.txt", "--seeds", 2, "--json")
-    assert json.loads(again.stdout)["results"]["standard"]["validation_loss"] == comparison.result["results"]["standard"]["validation_loss"]
-    assert before == {path: path.stat().st_mtime_ns for path in comparison.run.rglob("*.safetensors")}
+    assert (
+        json.loads(again.stdout)["results"]["standard"]["validation_loss"]
+        == comparison.result["results"]["standard"]["validation_loss"]
+    )
+    assert before == {
+        path: path.stat().st_mtime_ns for path in comparison.run.rglob("*.safetensors")
+    }
 
 
 def test_another_recipe_does_not_overwrite_it(comparison):
     before = (comparison.run / "compare.json").read_bytes()
-    refused = comparison("compare", "tiny.toml", "--text", "text.txt", "--seeds", 2, "--train.lr=1e-3", expect=2)
+    refused = comparison(
+        "compare", "tiny.toml", "--text", "text.txt", "--seeds", 2, "--train.lr=1e-3", expect=2
+    )
     assert "train.lr: 0.001, was 0.01" in refused.stderr
     assert (comparison.run / "compare.json").read_bytes() == before
 
@@ -107,5 +132,7 @@ def test_the_page_can_be_written_anew(comparison):
 
 
 def test_diagnose_of_a_checkpoint_equals_what_the_run_found(comparison):
-    found = json.loads(comparison("diagnose", "runs/tiny/standard-seed1337", "--sequences", 8, "--json").stdout)
+    found = json.loads(
+        comparison("diagnose", "runs/tiny/standard-seed1337", "--sequences", 8, "--json").stdout
+    )
     assert found == json.loads((comparison.run / "standard-seed1337" / "diagnose.json").read_text())

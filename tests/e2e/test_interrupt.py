@@ -16,7 +16,10 @@ def weights(run):
 def timeless(run):
     """The metrics without what a clock decides."""
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in line.items() if key not in ("tokens_per_s", "elapsed_s")} for line in lines]
+    return [
+        {key: value for key, value in line.items() if key not in ("tokens_per_s", "elapsed_s")}
+        for line in lines
+    ]
 
 
 def wait_for(condition, seconds=60):
@@ -29,7 +32,9 @@ def wait_for(condition, seconds=60):
 LONG = ("--train.steps=400", "--train.checkpoint_every=10", "--text", "text.txt")
 
 
-@pytest.mark.parametrize("how, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    "how, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
 def test_a_broken_run_resumes_to_the_bits_of_an_unbroken_one(xsa, how, code):
     xsa("train", "tiny.toml", "--name", "whole", *LONG)
     broken = xsa.folder / "runs" / "broken"
@@ -63,7 +68,10 @@ def test_a_killed_comparison_continues_where_it_was(xsa):
     xsa(*words, "--name", "unbroken")
     unbroken = json.loads((xsa.folder / "runs" / "unbroken" / "compare.json").read_text())
     for kind in ("standard", "exclusive"):
-        assert result["results"][kind]["validation_loss"] == unbroken["results"][kind]["validation_loss"]
+        assert (
+            result["results"][kind]["validation_loss"]
+            == unbroken["results"][kind]["validation_loss"]
+        )
 
 
 def test_a_run_in_the_way_is_kept(xsa):
