@@ -34,7 +34,7 @@ sequences = 8
 
 
 def made_text(size, seed=1):
-    """Sentences of a small grammar: far from random, so that even a tiny model learns most of it."""
+    """Sentences of a small grammar: far from random, so that a tiny model learns most of it."""
     rng = random.Random(seed)
     nouns = ["fox", "river", "lantern", "king", "winter", "orchard", "sailor", "mountain"]
     verbs = ["sees", "follows", "remembers", "forgets", "paints"]
