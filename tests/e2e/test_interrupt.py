@@ -53,6 +53,15 @@ def test_a_broken_run_resumes_to_the_bits_of_an_unbroken_one(xsa, how, code):
     assert timeless(broken) == timeless(xsa.folder / "runs" / "whole")
 
 
+def test_fresh_processes_train_to_the_same_bits(xsa):
+    """A library that chooses its code at its first call may choose anew in each process."""
+    found = set()
+    for name in range(12):
+        xsa("train", "tiny.toml", "--name", name, "--text", "text.txt", "--train.steps=5")
+        found.add(weights(xsa.folder / "runs" / str(name)))
+    assert len(found) == 1
+
+
 def test_a_killed_comparison_continues_where_it_was(xsa):
     words = ("compare", "tiny.toml", *LONG)
     process = xsa.start(*words)

@@ -36,8 +36,22 @@ at::Tensor Gpt::Norm::operator()(const at::Tensor& x) const {
   return at::layer_norm(x, weight.sizes(), weight, bias, eps);
 }
 
+namespace {
+
+/// MKL's vector functions choose their code at their first call. When two threads make that call at
+/// once, one may get other code, and other last bits (seen in 5 to 15 % of fresh processes): one
+/// thread calls first.
+void settle_vector_math() {
+  const at::Tensor x = at::zeros({1});
+  at::exp(x);
+  at::expm1(x);
+}
+
+}  // namespace
+
 Gpt::Gpt(const ModelConfig& config, std::uint64_t seed) : config_(config) {
   config_.validate();
+  settle_vector_math();
   for (const ParameterSpec& spec : parameter_specs(config_))
     parameters_.push_back({spec.name, initial_value(spec, seed), spec.is_matrix()});
 
