@@ -206,7 +206,7 @@ def machine():
     return {
         "cpu": cpu,
         "cores": os.cpu_count(),
-        "os": platform.platform(),
+        "os": platform.freedesktop_os_release()["PRETTY_NAME"],
         "torch": torch.__version__,
         "instruction_set": torch.backends.cpu.get_cpu_capability(),
     }
