@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/support/temp_folder.h"
 #include "xsa/op/attention.h"
 
 namespace xsa::diagnose {
@@ -53,7 +54,7 @@ Direct direct(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, dou
   return sums;
 }
 
-class LayerSumsAgainstTheMap : public testing::TestWithParam<std::tuple<double, std::int64_t>> {};
+class LayerSumsAgainstTheMap : public ::testing::TestWithParam<std::tuple<double, std::int64_t>> {};
 
 TEST_P(LayerSumsAgainstTheMap, AgreeInEveryQuantity) {
   const auto [strength, key_heads] = GetParam();
@@ -81,8 +82,8 @@ TEST_P(LayerSumsAgainstTheMap, AgreeInEveryQuantity) {
 }
 
 INSTANTIATE_TEST_SUITE_P(StrengthsAndGroups, LayerSumsAgainstTheMap,
-                         testing::Combine(testing::Values(0.0, 0.5, 1.0),
-                                          testing::Values(4, 2, 1)));
+                         ::testing::Combine(::testing::Values(0.0, 0.5, 1.0),
+                                            ::testing::Values(4, 2, 1)));
 
 TEST(LayerSums, OfZeroValuesAreZeroNotNaN) {
   const at::Tensor q = at::ones({1, 1, 3, 2}), zero = at::zeros({1, 1, 3, 2});
@@ -120,12 +121,12 @@ TEST(LayerSums, OfOneTokenHaveNoPairsOfValues) {
   EXPECT_EQ(means.at("final_value_cosine"), 0.0);
 }
 
-class Diagnose : public testing::Test {
+class Diagnose : public ::testing::Test {
  protected:
   Diagnose() {
     std::vector<text::Token> tokens;
     for (text::Token i = 0; i < 500; ++i) tokens.push_back(i * i % 50);
-    path_ = std::filesystem::path(testing::TempDir()) / "diagnose_test.bin";
+    path_ = folder_ / "shard.bin";
     data::write_shard(path_, tokens);
     config_.layers = 2;
     config_.width = 16;
@@ -135,6 +136,7 @@ class Diagnose : public testing::Test {
     config_.vocab_size = 50;
   }
   model::ModelConfig config_;
+  xsa::testing::TempFolder folder_;
   std::filesystem::path path_;
 };
 

@@ -3,35 +3,31 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
+#include <functional>
 #include <string>
 
+#include "tests/support/temp_folder.h"
 #include "xsa/base/error.h"
 
 namespace xsa::study {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-std::string write_recipe(const std::string& text) {
-  const std::string path = testing::TempDir() + "/recipe_test.toml";
-  std::ofstream(path) << text;
-  return path;
-}
-
-/// The text of the UsageError that `call` throws.
-template <class Call>
-std::string usage_error(Call&& call) {
-  try {
-    call();
-  } catch (const UsageError& error) {
-    return error.what();
+class Recipes : public ::testing::Test {
+ protected:
+  std::string write_recipe(const std::string& text) const {
+    return folder_.write("recipe_test.toml", text);
   }
-  return "no UsageError";
-}
+  static std::string usage_error(const std::function<void()>& call) {
+    return xsa::testing::error_of<UsageError>(call);
+  }
 
-TEST(Recipe, TakesWhatTheFileSaysAndDefaultsForTheRest) {
+ private:
+  xsa::testing::TempFolder folder_;
+};
+
+TEST_F(Recipes, TakeWhatTheFileSaysAndDefaultsForTheRest) {
   const Recipe recipe =
       load_recipe(write_recipe("[train]\nlr = 1e-3\nsteps = 7\n[model]\nbias = true\n"), {});
   EXPECT_EQ(recipe.run.train.lr, 1e-3);
@@ -40,7 +36,7 @@ TEST(Recipe, TakesWhatTheFileSaysAndDefaultsForTheRest) {
   EXPECT_EQ(recipe.run.train.beta2, train::TrainConfig{}.beta2);
 }
 
-TEST(Recipe, IsOverriddenByTheCommandLineInItsOrder) {
+TEST_F(Recipes, AreOverriddenByTheCommandLineInItsOrder) {
   const Recipe recipe =
       load_recipe(write_recipe("[train]\nlr = 1e-3\n"),
                   {{"train.lr", "3e-4"}, {"model.attention", "standard"}, {"train.lr", "4e-4"}});
@@ -48,7 +44,7 @@ TEST(Recipe, IsOverriddenByTheCommandLineInItsOrder) {
   EXPECT_EQ(recipe.run.model.attention, "standard");
 }
 
-TEST(Recipe, NamesTheNearestMatchOfAnUnknownKeyTableOrSetting) {
+TEST_F(Recipes, NameTheNearestMatchOfAnUnknownKeyTableOrSetting) {
   const std::string key = write_recipe("[train]\nlearing_rate = 1\nlr_ = 2\n");
   EXPECT_THAT(usage_error([&] { load_recipe(key, {}); }), HasSubstr("unknown setting"));
   const std::string lr = write_recipe("[train]\nwarmup_step = 2\n");
@@ -62,7 +58,7 @@ TEST(Recipe, NamesTheNearestMatchOfAnUnknownKeyTableOrSetting) {
               HasSubstr("did you mean 'train.steps'?"));
 }
 
-TEST(Recipe, RefusesAWrongTypeOrRange) {
+TEST_F(Recipes, RefuseAWrongTypeOrRange) {
   const std::string empty = write_recipe("");
   EXPECT_THAT(usage_error([&] { load_recipe(empty, {{"train.steps", "many"}}); }),
               HasSubstr("expected an integer"));
@@ -76,11 +72,11 @@ TEST(Recipe, RefusesAWrongTypeOrRange) {
               HasSubstr("recipe_test.toml"));
 }
 
-TEST(Recipe, ThatDoesNotExistIsAnErrorThatListsTheKnownOnes) {
-  EXPECT_THAT(usage_error([] { load_recipe("no-such-recipe", {}); }), HasSubstr("no-such-recipe"));
+TEST_F(Recipes, ThatDoNotExistAreAnErrorThatNamesThem) {
+  EXPECT_THAT(usage_error([&] { load_recipe("no-such-recipe", {}); }), HasSubstr("no-such-recipe"));
 }
 
-TEST(Recipe, SurvivesJson) {
+TEST_F(Recipes, SurviveJson) {
   const Json json = to_json(load_recipe(write_recipe("[compare]\nseeds = 3\n"), {}));
   EXPECT_EQ(json.at("compare").at("seeds"), 3);
   EXPECT_TRUE(json.at("model").contains("head_dim"));
@@ -89,7 +85,7 @@ TEST(Recipe, SurvivesJson) {
 TEST(RecipeDifferences, NameEachKeyWithBothValues) {
   const Json before = {{"train", {{"lr", 0.1}, {"steps", 5}}}};
   const Json now = {{"train", {{"lr", 0.2}, {"steps", 5}}}};
-  EXPECT_THAT(differences(now, before), testing::ElementsAre("train.lr: 0.2, was 0.1"));
+  EXPECT_THAT(differences(now, before), ::testing::ElementsAre("train.lr: 0.2, was 0.1"));
   EXPECT_TRUE(differences(now, now).empty());
 }
 
