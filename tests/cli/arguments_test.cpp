@@ -49,6 +49,7 @@ TEST(Arguments, OfNothingShowTheHelpAndExitCodeTwo) {
 TEST(Arguments, HelpTeachesWithExamplesAndEverySetting) {
   const Invocation help = parse({"compare", "--help"});
   EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.text, HasSubstr("Usage: xsa compare"));
   EXPECT_THAT(help.text, HasSubstr("xsa compare --text"));
   for (const std::string& name : study::override_names())
     EXPECT_THAT(help.text, HasSubstr("--" + name));

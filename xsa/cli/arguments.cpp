@@ -151,7 +151,7 @@ Invocation parse(const std::vector<std::string>& words) {
     app.parse(rest);
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
-    invocation.text = chosen.empty() ? app.help() : chosen.front()->help();
+    invocation.text = chosen.empty() ? app.help() : chosen.front()->help("xsa");
     return invocation;
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());

@@ -44,7 +44,7 @@ struct TrainConfig {
     field("warmup_steps", self.warmup_steps, "steps of linear warm-up", at_least(0));
     field("weight_decay", self.weight_decay, "AdamW's decay, of matrices only", at_least(0));
     field("beta1", self.beta1, "AdamW's first moment", between(0, 0.99999));
-    field("beta2", self.beta2, "AdamW's second moment", between(0, 0.99999999));
+    field("beta2", self.beta2, "AdamW's second moment", between(0, 0.99999));
     field("adam_eps", self.adam_eps, "AdamW's epsilon", above(0));
     field("grad_clip", self.grad_clip, "largest gradient norm; 0: no clipping", at_least(0));
     field("seed", self.seed, "of initial weights and data order", at_least(0));
