@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import signal
 import time
 
@@ -90,3 +91,32 @@ def test_a_run_in_the_way_is_kept(xsa):
     refused = xsa(*words, expect=2)
     assert "--resume" in refused.stderr and "--overwrite" in refused.stderr
     assert weights(xsa.folder / "runs" / "first") == before
+
+
+def test_a_text_that_changed_in_between_is_noticed(xsa):
+    words = ("train", "tiny.toml", "--name", "first", *LONG)
+    process = xsa.start(*words)
+    wait_for((xsa.folder / "runs" / "first" / "checkpoints" / "LATEST").exists)
+    process.kill()
+    process.communicate()
+    text = xsa.folder / "text.txt"
+    text.write_text(text.read_text().replace("winter", "summer"))
+    assert "has changed" in xsa(*words, "--resume", expect=1).stderr
+
+
+def test_a_comparison_never_mixes_two_texts(xsa):
+    words = (
+        "compare",
+        "tiny.toml",
+        "--text",
+        "text.txt",
+        "--train.steps=10",
+        "--train.warmup_steps=1",
+    )
+    xsa(*words)
+    for left in ("compare.json", "exclusive-seed1337"):
+        path = xsa.folder / "runs" / "tiny" / left
+        path.unlink() if path.is_file() else shutil.rmtree(path)
+    text = xsa.folder / "text.txt"
+    text.write_text(text.read_text().replace("winter", "summer"))
+    assert "changed in between" in xsa(*words, expect=1).stderr

@@ -145,4 +145,12 @@ Dataset open_dataset(const DataConfig& config) {
   }
 }
 
+std::string Dataset::sha256() const {
+  std::string hashes;
+  for (const char* split : {"train", "validation"})
+    for (const Json& shard : manifest.at(split).at("shards"))
+      hashes += shard.at("sha256").get<std::string>() + " ";
+  return xsa::sha256(std::as_bytes(std::span(hashes)));
+}
+
 }  // namespace xsa::data

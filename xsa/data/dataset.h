@@ -40,6 +40,9 @@ struct Dataset {
   Split train, validation;
   std::unique_ptr<text::Tokenizer> tokenizer;
   Json manifest;  // sources, sizes, hashes, tokenizer, counts
+
+  /// Of the shards' own hashes, both splits: equal where the tokens are, wherever they came from.
+  std::string sha256() const;
 };
 
 /// Opens the shards of `config`, making them first (with a progress bar) where they are missing or

@@ -81,6 +81,13 @@ Json compare(const Recipe& recipe, const fs::path& folder, bool overwrite) {
     }
   }
 
+  for (const report::RunRecord& run : runs) {
+    check(run.summary.at("data_sha256") == runs.front().summary.at("data_sha256"), folder.string(),
+          ": ", run.folder.filename().string(), " was trained on another text than ",
+          runs.front().folder.filename().string(), ": '", recipe.run.data.source,
+          "' changed in between; --overwrite trains all anew");
+  }
+
   Json result = {{"name", folder.filename().string()},
                  {"date", utc_now()},
                  {"machine", machine_info()},

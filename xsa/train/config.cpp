@@ -55,4 +55,17 @@ RunConfig run_config_from_json(const Json& json) {
   return config;
 }
 
+RunConfig resolve(const RunConfig& wanted) {
+  RunConfig config = run_config_from_json(to_json(wanted));
+  config.train.validate();
+  const auto tokenizer = text::make_tokenizer(config.data.tokenizer);
+  const std::int64_t needed = tokenizer->vocabulary_size();
+  if (config.model.vocab_size == 0) config.model.vocab_size = needed;
+  check_usage(config.model.vocab_size >= needed, "model.vocab_size: expected at least ", needed,
+              ", the size of tokenizer '", tokenizer->name(), "', got ", config.model.vocab_size,
+              "; 0 takes the tokenizer's");
+  config.model.validate();
+  return config;
+}
+
 }  // namespace xsa::train

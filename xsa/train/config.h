@@ -76,5 +76,8 @@ struct RunConfig {
 /// UsageError.
 Json to_json(const RunConfig& config);
 RunConfig run_config_from_json(const Json& json);
+/// With the vocabulary's size of its tokenizer where that was 0. Throws UsageError for a field out
+/// of range or fields that do not fit together. Touches no file.
+RunConfig resolve(const RunConfig& config);
 
 }  // namespace xsa::train

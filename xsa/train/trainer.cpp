@@ -55,20 +55,6 @@ std::string fixed(double value) {
   return text;
 }
 
-/// Ranges, the vocabulary's size, and what must fit together; touches nothing.
-RunConfig resolve(const RunConfig& wanted) {
-  RunConfig config = run_config_from_json(to_json(wanted));
-  config.train.validate();
-  const auto tokenizer = text::make_tokenizer(config.data.tokenizer);
-  const std::int64_t needed = tokenizer->vocabulary_size();
-  if (config.model.vocab_size == 0) config.model.vocab_size = needed;
-  check_usage(config.model.vocab_size >= needed, "model.vocab_size: expected at least ", needed,
-              ", the size of tokenizer '", tokenizer->name(), "', got ", config.model.vocab_size,
-              "; 0 takes the tokenizer's");
-  config.model.validate();
-  return config;
-}
-
 /// ATen's global generator. Nothing draws from it yet; it is seeded and saved so that whatever will
 /// (dropout) is repeatable.
 at::Tensor generator_state() {
@@ -161,6 +147,7 @@ Run::Run(RunConfig config, fs::path folder, const TrainOptions& options)
   at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
   const std::lock_guard lock(generator.mutex());
   generator.set_current_seed(static_cast<std::uint64_t>(config_.train.seed));
+  standing_.data_sha256 = dataset_.sha256();
 }
 
 Json Run::execute() {
@@ -190,6 +177,9 @@ void Run::restore(const checkpoint::Reader& reader) {
         (reader.folder() / "state.json").string(),
         ": expected the tables run, loader and step_seconds, got ", state.dump());
   apply_json(standing_, state.at("run"), "run");
+  check(standing_.data_sha256 == dataset_.sha256(), folder_.string(), ": the text of data.source '",
+        config_.data.source, "' has changed since ", reader.folder().string(),
+        " was saved; bring the old text back, or train anew with --overwrite");
   step_seconds_ = state.at("step_seconds").get<std::vector<double>>();
   loader_.restore(state.at("loader"));
   for (const model::NamedTensor& parameter : model_.parameters())
@@ -359,6 +349,7 @@ Json Run::summary() const {
           {"seed", config_.train.seed},
           {"steps", standing_.step},
           {"tokens", standing_.step * step_tokens()},
+          {"data_sha256", standing_.data_sha256},
           {"parameters", count.parameters},
           {"non_embedding_parameters", count.non_embedding_parameters},
           {"forward_flops_per_token", count.forward_flops_per_token},
