@@ -54,6 +54,15 @@ def test_a_broken_run_resumes_to_the_bits_of_an_unbroken_one(xsa, how, code):
     assert timeless(broken) == timeless(xsa.folder / "runs" / "whole")
 
 
+def test_a_diagnosis_can_be_stopped(xsa):
+    xsa("train", "tiny.toml", "--name", "first", "--text", "text.txt", "--train.steps=5")
+    process = xsa.start("diagnose", "runs/first", "--sequences", 10**12)
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+
+
 def test_fresh_processes_train_to_the_same_bits(xsa):
     """A library that chooses its code at its first call may choose anew in each process."""
     found = set()

@@ -10,6 +10,7 @@
 #include "xsa/base/error.h"
 #include "xsa/base/progress.h"
 #include "xsa/base/rng.h"
+#include "xsa/base/signals.h"
 
 namespace xsa::diagnose {
 namespace {
@@ -90,6 +91,9 @@ Json diagnose(const model::Gpt& model, const data::TokenStream& stream,
   std::vector<LayerSums> sums(static_cast<std::size_t>(layers));
   Progress progress("diagnose", config.sequences, "sequence");
   for (std::int64_t done = 0; done < config.sequences;) {
+    if (const int signal = stop_signal())
+      throw Interrupted(signal, cat("diagnose: stopped after ", done, " of ", config.sequences,
+                                    " sequences; the model is untouched, run the command again"));
     const std::int64_t rows = std::min(config.batch_size, config.sequences - done);
     at::Tensor tokens = at::empty({rows, context}, at::kLong);
     for (std::int64_t row = 0; row < rows; ++row) {
