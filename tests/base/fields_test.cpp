@@ -77,15 +77,15 @@ TEST(Fields, RefuseAnUnknownKeyWithTheNearestName) {
 TEST(Fields, RefuseAnotherType) {
   EXPECT_THAT(error_from_json({{"steps", 2.5}}), HasSubstr("train.steps: expected an integer"));
   EXPECT_THAT(error_from_json({{"steps", true}}), HasSubstr("expected an integer, got true"));
-  EXPECT_THAT(error_from_json({{"lr", "fast"}}), HasSubstr("train.lr: expected a number"));
+  EXPECT_THAT(error_from_json({{"lr", "fast"}}), HasSubstr("train.lr: expected a finite number"));
   EXPECT_THAT(error_from_json({{"bias", 1}}), HasSubstr("expected true or false, got 1"));
   EXPECT_THAT(error_from_json({{"note", 1}}), HasSubstr("train.note: expected text"));
   EXPECT_THAT(error_from_json({{"steps", 1e300}}), HasSubstr("expected an integer"));
   EXPECT_THAT(error_from_json({{"steps", std::numeric_limits<std::uint64_t>::max()}}),
               HasSubstr("expected an integer"));
   EXPECT_THAT(error_from_json(Json::array()), HasSubstr("expected a table of settings"));
-  EXPECT_THAT(error_from_text("lr", "nan"), HasSubstr("expected a number"));
-  EXPECT_THAT(error_from_text("lr", ""), HasSubstr("expected a number"));
+  EXPECT_THAT(error_from_text("lr", "nan"), HasSubstr("expected a finite number"));
+  EXPECT_THAT(error_from_text("lr", ""), HasSubstr("expected a finite number"));
   EXPECT_THAT(error_from_text("steps", "3x"), HasSubstr("expected an integer"));
 }
 

@@ -65,7 +65,7 @@ TEST_F(Recipes, RefuseAWrongTypeOrRange) {
   EXPECT_THAT(usage_error([&] { load_recipe(empty, {{"train.steps", "0"}}); }),
               HasSubstr("at least 1"));
   EXPECT_THAT(usage_error([&] { load_recipe(empty, {{"train.lr", "nan"}}); }),
-              HasSubstr("expected a number"));
+              HasSubstr("expected a finite number"));
   EXPECT_THAT(usage_error([&] { load_recipe(empty, {{"model.attention", "exlusive"}}); }),
               HasSubstr("did you mean 'exclusive'?"));
   EXPECT_THAT(usage_error([&] { load_recipe(write_recipe("[train\n"), {}); }),

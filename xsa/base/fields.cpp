@@ -68,7 +68,7 @@ void read(const std::string& where, const Json& json, std::int64_t& value) {
 }
 
 void read(const std::string& where, const Json& json, double& value) {
-  if (!json.is_number()) wrong_type(where, "a number", json);
+  if (!json.is_number()) wrong_type(where, "a finite number", json);
   value = json.get<double>();
 }
 

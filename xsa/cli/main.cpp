@@ -30,7 +30,14 @@ int main(int argc, char** argv) {
   } catch (const xsa::Interrupted& error) {
     return fail(error.what(), error.exit_code());
   } catch (const c10::Error& error) {
-    return fail(error.what_without_backtrace(), 1);
+    std::string text = error.what_without_backtrace();
+    if (text.find("can't allocate memory") != std::string::npos)
+      text =
+          "not enough memory for this model and batch; lower --train.batch_size, "
+          "--train.loss_chunk or the model's "
+          "sizes (" +
+          text + ")";
+    return fail(text.c_str(), 1);
   } catch (const std::exception& error) {
     return fail(error.what(), 1);
   }

@@ -43,13 +43,13 @@ struct ModelConfig {
           between(1, 256));
     field("context", self.context, "tokens of a training sequence", at_least(2));
     field("vocab_size", self.vocab_size, "rows of the token embedding; 0: the tokenizer's",
-          at_least(0));
+          between(0, 1 << 24));
     field("attention", self.attention, "kind of attention", one_of({"standard", "exclusive"}));
     field("exclusive_layers", self.exclusive_layers,
           "which layers are exclusive where attention = exclusive: 'all', 'first N', 'last N', or "
           "numbers as '0,3'");
     field("strength", self.strength,
-          "share of the own value's direction that is removed: 1 is the paper");
+          "share of the own value's direction that is removed: 1 is the paper", between(-100, 100));
     field("norm", self.norm, "kind of norm", one_of({"layernorm"}));
     field("norm_eps", self.norm_eps, "added to the variance in norms", above(0));
     field("feed_forward", self.feed_forward, "kind of feed-forward layer", one_of({"gelu"}));
