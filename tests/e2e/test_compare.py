@@ -136,3 +136,14 @@ def test_diagnose_of_a_checkpoint_equals_what_the_run_found(comparison):
         comparison("diagnose", "runs/tiny/standard-seed1337", "--sequences", 8, "--json").stdout
     )
     assert found == json.loads((comparison.run / "standard-seed1337" / "diagnose.json").read_text())
+
+
+def test_overwriting_it_keeps_files_that_are_not_its_own(comparison):
+    words = ("compare", "tiny.toml", "--text", "text.txt", "--name", "again", "--train.steps=5")
+    comparison(*words)
+    note = comparison.folder / "runs" / "again" / "notes.txt"
+    note.write_text("precious")
+    comparison(*words, "--train.lr=1e-3", "--overwrite")
+    assert note.read_text() == "precious"
+    found = json.loads((note.parent / "compare.json").read_text())
+    assert found["recipe"]["train"]["lr"] == 1e-3

@@ -36,7 +36,6 @@ void open_folder(const Json& recipe, const fs::path& folder, bool overwrite) {
     for (const std::string& row : changed) list += "\n  " + row;
     check_usage(overwrite, folder.string(), " holds a comparison with another recipe:", list,
                 "\nchoose another --name, or --overwrite to replace it");
-    fs::remove_all(folder);
   }
   write_json_file(recipe_file, recipe);
 }
@@ -69,7 +68,8 @@ Json compare(const Recipe& recipe, const fs::path& folder, bool overwrite) {
       train::TrainOptions options;
       options.label = cat("[", runs.size() + 1, "/", total, "] ", kind,
                           recipe.compare.seeds > 1 ? cat(" seed ", seed) : "");
-      options.resume = true;
+      options.resume = !overwrite;
+      options.overwrite = overwrite;  // removes a run's own files, nothing else
       options.at_end = [&](const model::Gpt& model, const data::Dataset& dataset) {
         diagnose_into(folder / name, model, dataset, recipe.diagnose);
         return Json::object();
