@@ -49,8 +49,11 @@ Call make_call(const AttentionParams& p, const Kernels& kernels) {
   call.sizes = {p.batch,    p.query_heads, p.key_heads,  p.queries,  p.keys,
                 p.head_dim, p.value_dim,   p.own_offset, p.is_causal};
   call.plan = make_plan(call.sizes, kernels.tile);
+  call.mask = {p.keys,      p.own_offset, p.window,    p.num_sink_keys, p.documents,
+               p.is_causal, p.cu_seqlens, p.key_start, p.key_end};
   call.type = element_of(p.type);
   call.scale = p.scale, call.strength = p.strength, call.eps = p.eps;
+  call.sink_logits = p.sink_logits;
   call.learned_strength = p.learned_strength;
   call.learned_batch = p.learned_strength_stride[0];
   call.learned_head = p.learned_strength_stride[1];
@@ -59,7 +62,8 @@ Call make_call(const AttentionParams& p, const Kernels& kernels) {
   call.z = strided(p.z), call.dz = strided(p.dz);
   call.dq = strided(p.dq), call.dk = strided(p.dk), call.dv = strided(p.dv);
   call.lse = p.lse, call.c = p.c;
-  call.dlse = p.dlse, call.dlearned_strength = p.dlearned_strength;
+  call.dlse = p.dlse;
+  call.dlearned_strength = p.dlearned_strength, call.dsink_logits = p.dsink_logits;
   return call;
 }
 

@@ -3,7 +3,7 @@
 
 #if defined(__AVX2__)
 
-#include "xsa/kernels/cpu/backward.h"
+#include "xsa/kernels/cpu/kernels.h"
 
 namespace xsa::kernels::cpu {
 

@@ -389,10 +389,5 @@ void write_sums(const Call& call, std::int64_t head_index, std::int64_t first_sl
 
 std::int64_t backward_floats(const Call& call) { return BackwardSpace(call, nullptr).floats; }
 
-constexpr Kernels kernels_named(const char* name) {
-  return {name,         {kLanes, kPanelVectors}, forward_floats, backward_floats,
-          forward_task, backward_task,           write_sums};
-}
-
 }  // namespace
 }  // namespace xsa::kernels::cpu

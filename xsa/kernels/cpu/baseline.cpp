@@ -1,7 +1,7 @@
 // The CPU kernels for what every machine of the architecture has; CMakeLists.txt has the flags.
 #include "xsa/kernels/cpu/call.h"
 
-#include "xsa/kernels/cpu/backward.h"
+#include "xsa/kernels/cpu/kernels.h"
 
 namespace xsa::kernels::cpu {
 

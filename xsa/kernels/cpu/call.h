@@ -17,17 +17,27 @@ struct Strided {
   std::int64_t batch = 0, head = 0, row = 0, element = 0;
 };
 
+/// What visible_keys (core/mask.h) asks; its rules.
+struct Mask {
+  std::int64_t keys = 0, own_offset = 0, window = 0, num_sink_keys = 0, documents = 0;
+  bool is_causal = false;
+  const std::int32_t* cu_seqlens = nullptr;
+  const std::int64_t *key_start = nullptr, *key_end = nullptr;
+};
+
 struct Call {
   Sizes sizes;
   Plan plan;
+  Mask mask;
   Element type = Element::kFloat32;
   double scale = 1, strength = 1, eps = 0;
+  const float* sink_logits = nullptr;  // [H] or null
   const float* learned_strength = nullptr;
   std::int64_t learned_batch = 0, learned_head = 0, learned_row = 0;  // its strides
   Strided q, k, v, z, dz, dq, dk, dv;
   float *lse = nullptr, *c = nullptr;
   const float* dlse = nullptr;
-  float* dlearned_strength = nullptr;
+  float *dlearned_strength = nullptr, *dsink_logits = nullptr;
   // Backward: fp32 sums [slot][S][whole vectors], or null where dk (dv) itself takes them.
   float *dk_sums = nullptr, *dv_sums = nullptr;
 };

@@ -1,0 +1,16 @@
+// The table of one instruction set's kernels.
+#pragma once
+
+#include "xsa/kernels/cpu/backward.h"
+#include "xsa/kernels/cpu/forward.h"
+
+namespace xsa::kernels::cpu {
+namespace {
+
+constexpr Kernels kernels_named(const char* name) {
+  return {name,         {kLanes, kPanelVectors}, forward_floats, backward_floats,
+          forward_task, backward_task,           write_sums};
+}
+
+}  // namespace
+}  // namespace xsa::kernels::cpu
