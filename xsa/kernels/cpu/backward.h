@@ -72,36 +72,6 @@ HWY_INLINE GradientPanel panel_of(const Call& call, const BackwardSpace& space, 
           space.p + keys, space.ds + keys, space.lse + span.begin, space.delta + span.begin};
 }
 
-/// Turns dz into dy in place and adds the direct part of dw to its row of the sums. Returns da.
-HWY_INLINE float exclude_row_backward(float* dz, const float* z, const float* w, Index size,
-                                      double a, double c, double eps, float* dw) {
-  const float g = dot(dz, w, padded(size)), ww = dot(w, w, padded(size));
-  const bool ordinary = ww > 1e-30f && ww < 1e37f && std::fabs(g) < 1e37f;
-  if (ordinary) {
-    const ExclusionGradient gradient = exclusion_gradient(a, c, g, ww, eps);
-    const Vec dy_w = hn::Set(kF, static_cast<float>(gradient.dy_w));
-    const Vec dw_dz = hn::Set(kF, static_cast<float>(gradient.dw_dz));
-    const Vec dw_z = hn::Set(kF, static_cast<float>(gradient.dw_z));
-    const Vec dw_w = hn::Set(kF, static_cast<float>(gradient.dw_w));
-    for (Index d = 0; d < size; d += kLanes) {
-      const Vec from_dz = hn::LoadU(kF, dz + d), from_w = hn::LoadU(kF, w + d);
-      Vec sum = hn::MulAdd(dw_dz, from_dz, hn::LoadU(kF, dw + d));
-      sum = hn::MulAdd(dw_z, hn::LoadU(kF, z + d), sum);
-      hn::StoreU(hn::MulAdd(dw_w, from_w, sum), kF, dw + d);
-      hn::StoreU(hn::NegMulAdd(dy_w, from_w, from_dz), kF, dz + d);
-    }
-    return static_cast<float>(gradient.dstrength);
-  }
-  const ExclusionGradient gradient =
-      exclusion_gradient(a, c, dot_double(dz, w, size), dot_double(w, w, size), eps);
-  for (Index d = 0; d < size; ++d) {
-    dw[d] +=
-        static_cast<float>(gradient.dw_dz * dz[d] + gradient.dw_z * z[d] + gradient.dw_w * w[d]);
-    dz[d] = static_cast<float>(dz[d] - gradient.dy_w * w[d]);
-  }
-  return static_cast<float>(gradient.dstrength);
-}
-
 /// Rows of one vector of queries to pieces of columns, as dK and dV read them.
 inline void rows_to_columns(const float* rows, Index count, Index size, float factor, Index begin,
                             Index queries, float* columns) {

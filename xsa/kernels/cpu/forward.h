@@ -10,8 +10,7 @@
 
 #include <cmath>
 
-#include "xsa/kernels/core/exclusion.h"
-#include "xsa/kernels/cpu/simd.h"
+#include "xsa/kernels/cpu/exclude_row.h"
 
 namespace xsa::kernels::cpu {
 namespace {
@@ -159,26 +158,6 @@ HWY_INLINE void forward_tile(const Call& call, const ForwardSpace& space, const 
                        n == 0 ? rescale + lane : nullptr, panel.y + lane);
     });
   }
-}
-
-/// z and c of one row, from y in place. `w` is padded like y.
-HWY_INLINE float exclude_row(float* y, const float* w, Index size, double strength, double eps) {
-  const float yw = dot(y, w, padded(size)), ww = dot(w, w, padded(size));
-  // Beyond these fp32 overflows or loses bits: the rare row is done in double.
-  const bool ordinary = ww > 1e-30f && ww < 1e37f && std::fabs(yw) < 1e37f;
-  if (ordinary) {
-    const float c = static_cast<float>(exclusion_coefficient(yw, ww, eps));
-    if (strength == 0) return c;
-    const Vec ac = hn::Set(kF, static_cast<float>(strength) * c);
-    for (Index d = 0; d < size; d += kLanes)
-      hn::StoreU(hn::NegMulAdd(ac, hn::LoadU(kF, w + d), hn::LoadU(kF, y + d)), kF, y + d);
-    return c;
-  }
-  const double c = exclusion_coefficient(dot_double(y, w, size), dot_double(w, w, size), eps);
-  if (strength != 0)
-    for (Index d = 0; d < size; ++d)
-      y[d] = static_cast<float>(exclude<double>(y[d], strength * c, w[d]));
-  return static_cast<float>(c);
 }
 
 HWY_INLINE double strength_of(const Call& call, Index b, Index h, Index t) {
