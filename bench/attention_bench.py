@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
-"""Times XSA on the CPU against PyTorch: ratios in one process, noise dropped, results checked.
+"""Times XSA on the CPU against PyTorch, in one process; ratios, noise dropped, results verified.
 
-Four variants, forward and forward + backward:
-  sdpa        PyTorch's scaled_dot_product_attention: standard attention
-  sdpa_xsa    the same and the paper's two lines in eager PyTorch: what our operator replaces
-  ours_plain  xsa::attention with strength 0: standard attention
-  ours_xsa    xsa::attention with strength 1
+Variants, forward and forward + backward: SDPA (PyTorch's scaled_dot_product_attention) alone; SDPA
+and the paper's two lines, eager and under torch.compile; ours plain (strength 0); ours with XSA.
+In a round each runs once, in random order, warm, with a matrix product (sgemm) before and after;
+rounds in which that was slow are dropped. Ratios are taken within a round; medians and quartiles
+are over rounds. Groups of cases:
 
-A round runs a matrix product (the machine's speed at that moment) and then each variant, in random
-order. Rounds in which the product was slow are dropped. A ratio is taken within a round; medians
-and quartiles are over rounds. A ratio above 1 says that the second variant is that much faster.
+  a  causal, float32, the lengths of the table     f  packed documents
+  b  odd lengths, other B and H, other layouts     g  head dimensions
+  c  not causal                                    h  bfloat16 and float16
+  d  grouped heads                                 i  decoding
+  e  window                                        j  memory
 
-  bench/attention_bench.py [--tokens 512 1024 2048] [--heads 12] [--head-dim 64] [--output FILE]
+A whole run writes results/attention_cpu.json; any other writes build/attention_cpu.json. For the
+page, measure twice, at least half an hour apart:
+
+  bench/attention_bench.py
+  bench/attention_bench.py --output results/attention_cpu_again.json
+  bench/attention_bench.py --page           docs/performance.md, from the two
 """
 
 import argparse
@@ -23,247 +30,178 @@ import platform
 import random
 import statistics
 import subprocess
+import sys
 import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
 
 import torch
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAIRS = [
-    ("sdpa_xsa", "ours_xsa"),
-    ("sdpa", "ours_xsa"),
-    ("sdpa", "ours_plain"),
-    ("ours_plain", "ours_xsa"),
-]
+from attention import page, tables
+from attention.cases import GROUPS, cases_of
+from attention.results import measure_case
+from attention.rounds import Machine
+
+QUICK_BUDGET = 0.12  # of a case's time
+WHAT = "CPU attention. Ratios are of times within a round; above 1: the second is faster"
 
 
-def two_lines(y, v):
-    unit = torch.nn.functional.normalize(v, dim=-1)
-    return y - (y * unit).sum(-1, keepdim=True) * unit
+def groups(text):
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in GROUPS:
+            known = ",".join(GROUPS)
+            raise argparse.ArgumentTypeError(f"expected letters of {known}, got '{name}'")
+    return names
 
 
-def variants(causal):
-    sdpa = torch.nn.functional.scaled_dot_product_attention
-    ours = torch.ops.xsa.attention
-    return {
-        "sdpa": lambda q, k, v: sdpa(q, k, v, is_causal=causal),
-        "sdpa_xsa": lambda q, k, v: two_lines(sdpa(q, k, v, is_causal=causal), v),
-        "ours_plain": lambda q, k, v: ours(q, k, v, is_causal=causal, strength=0.0)[0],
-        "ours_xsa": lambda q, k, v: ours(q, k, v, is_causal=causal)[0],
-    }
+def positive(text):
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
 
 
-def seconds(function):
-    begin = time.perf_counter()
-    function()
-    return time.perf_counter() - begin
-
-
-def quartiles(values):
-    return dict(zip(("q1", "median", "q3"), statistics.quantiles(values, n=4, method="inclusive")))
-
-
-def saved_bytes(attend, q, k, v):
-    """Bytes that the graph keeps for backward, each storage counted once."""
-    storages = {}
-
-    def pack(x):
-        storages[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
-        return x
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
-        attend(q, k, v)
-    return sum(storages.values())
-
-
-class Shape:
-    def __init__(self, tokens, arguments):
-        self.tokens, self.dtype = tokens, getattr(torch, arguments.dtype)
-        size = (arguments.batch, arguments.heads, tokens, arguments.head_dim)
-        generator = torch.Generator().manual_seed(tokens)
-        self.q, self.k, self.v, self.dz = (
-            torch.randn(size, generator=generator).to(self.dtype).requires_grad_(n < 3)
-            for n in range(4)
-        )
-        self.variants = variants(not arguments.non_causal)
-
-    def forward(self, attend):
-        with torch.no_grad():
-            return attend(self.q, self.k, self.v)
-
-    def both(self, attend):
-        return torch.autograd.grad(
-            attend(self.q, self.k, self.v), (self.q, self.k, self.v), self.dz
-        )
-
-    def verify(self):
-        """The variants agree, z and gradients; after timing, so that what was timed is checked."""
-        tolerance = 1e-4 if self.dtype == torch.float32 else 5e-2
-        for ours, theirs in (("ours_xsa", "sdpa_xsa"), ("ours_plain", "sdpa")):
-            mine, other = self.variants[ours], self.variants[theirs]
-            for actual, expected in zip(
-                [self.forward(mine), *self.both(mine)], [self.forward(other), *self.both(other)]
-            ):
-                torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
-
-    def saved(self):
-        counts = {
-            name: saved_bytes(attend, self.q, self.k, self.v)
-            for name, attend in self.variants.items()
-        }
-        rows = self.q.numel() // self.q.shape[-1]
-        expected = 4 * self.q.numel() * self.q.element_size() + 2 * 4 * rows  # q, k, v, z; lse, c
-        assert counts["ours_xsa"] == expected, (counts, expected)
-        return counts
-
-    def measure(self, rounds, order):
-        runs = [(name, direction) for name in self.variants for direction in ("forward", "both")]
-        square = torch.randn(1024, 1024)
-        for name, direction in runs * 2:  # warm up
-            getattr(self, direction)(self.variants[name])
-        found = []
-        for _ in range(rounds):
-            order.shuffle(runs)
-            one = {"sgemm": min(seconds(lambda: square @ square) for _ in range(2))}
-            for name, direction in runs:
-                one[name, direction] = seconds(
-                    lambda: getattr(self, direction)(self.variants[name])
-                )
-            one["sgemm_after"] = min(seconds(lambda: square @ square) for _ in range(2))
-            found.append(one)
-        slowest = [max(one["sgemm"], one["sgemm_after"]) for one in found]
-        limit = 1.25 * min(slowest)
-        kept = [one for one, slow in zip(found, slowest) if slow <= limit]
-        return (
-            kept
-            if len(kept) >= 5
-            else sorted(found, key=lambda one: max(one["sgemm"], one["sgemm_after"]))[:5]
-        )
-
-
-def result_of(shape, rounds, order):
-    kept = shape.measure(rounds, order)
-    shape.verify()
-    result = {
-        "tokens": shape.tokens,
-        "rounds": rounds,
-        "rounds_kept": len(kept),
-        "sgemm_gflops": 2 * 1024**3 / statistics.median(one["sgemm"] for one in kept) / 1e9,
-        "saved_bytes": shape.saved(),
-    }
-    for direction, key in (("forward", "forward"), ("both", "forward_backward")):
-        result[key] = {
-            "ms": {
-                name: quartiles([1e3 * one[name, direction] for one in kept])
-                for name in shape.variants
-            },
-            "ratio": {
-                f"{base}/{other}": quartiles(
-                    [one[base, direction] / one[other, direction] for one in kept]
-                )
-                for base, other in PAIRS
-            },
-        }
-    return result
-
-
-def show(results):
-    print(
-        f"\n{'T':>6}  {'':<18}"
-        + "".join(f"{name:>12}" for name in ("sdpa", "sdpa_xsa", "ours_plain", "ours_xsa"))
-        + "".join(f"{base + '/' + other:>24}" for base, other in PAIRS)
+def arguments_of(words):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    for result in results:
-        for key in ("forward", "forward_backward"):
-            times = "".join(
-                f"{result[key]['ms'][name]['median']:>9.2f} ms"
-                for name in ("sdpa", "sdpa_xsa", "ours_plain", "ours_xsa")
-            )
-            ratios = "".join(
-                "{:>24}".format(
-                    "{median:.2f} ({q1:.2f}-{q3:.2f})".format(**result[key]["ratio"][f"{b}/{o}"])
-                )
-                for b, o in PAIRS
-            )
-            print(f"{result['tokens']:>6}  {key:<18}{times}{ratios}")
-        saved = result["saved_bytes"]
-        print(
-            f"{'':>6}  saved for backward"
-            + "".join(f"{saved[name] / 2**20:>8.1f} MiB" for name in saved)
-            + f"   {result['rounds_kept']} of {result['rounds']} rounds"
-            + f", sgemm {result['sgemm_gflops']:.0f} GFLOP/s"
-        )
+    add = parser.add_argument
+    add("--group", type=groups, default=list(GROUPS), metavar="a,c", help="only these groups")
+    add("--case", default="", metavar="WORDS", help="only cases that hold these words, e.g. T=512")
+    add("--quick", action="store_true", help="fewer cases and rounds: to try, not to quote")
+    add("--no-compile", dest="compile", action="store_false", help="without torch.compile")
+    add("--threads", type=positive, default=2)
+    add("--rounds", type=positive, help="rounds of each case (default: as its time allows)")
+    add("--output", type=pathlib.Path, help="file to write")
+    add("--page", action="store_true", help="measure nothing: remake docs/performance.md")
+    found = parser.parse_args(words)
+    found.compile = found.compile and not found.quick
+    found.budget = QUICK_BUDGET if found.quick else 1.0
+    partly = found.group != list(GROUPS) or found.case or found.rounds or not found.compile
+    found.whole = not partly
+    if not found.output:
+        found.output = ROOT / ("results" if found.whole else "build") / "attention_cpu.json"
+    return found
 
 
 def machine():
-    cpu = next(
-        (
-            line.split(":")[1].strip()
-            for line in open("/proc/cpuinfo")
-            if line.startswith("model name")
-        ),
-        "unknown",
-    )
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
     return {
-        "cpu": cpu,
+        "cpu": names[0] if names else platform.machine(),
         "cores": os.cpu_count(),
         "os": platform.freedesktop_os_release()["PRETTY_NAME"],
         "torch": torch.__version__,
-        "instruction_set": torch.backends.cpu.get_cpu_capability(),
+        "instruction_set": os.environ.get("XSA_ISA") or torch.backends.cpu.get_cpu_capability(),
     }
 
 
 def commit():
-    done = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
+    def git(*words):
+        done = subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True)
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "xsa", "bench")
+    return (git("rev-parse", "HEAD") or "unknown") + (" and changes" if changed else "")
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--tokens", type=int, nargs="+", default=[512, 1024, 2048])
-    parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--heads", type=int, default=12)
-    parser.add_argument("--head-dim", type=int, default=64)
-    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
-    parser.add_argument("--non-causal", action="store_true")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "results/attention_cpu.json")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    torch.ops.load_library(os.environ.get("XSA_OP_LIBRARY", str(ROOT / "build/lib/libxsa_op.so")))
-    order = random.Random(0)
+class Progress:
+    """One line a case on stderr, with the time that is left."""
+
+    def __init__(self, cases, options):
+        self.options, self.total = options, len(cases)
+        self.done, self.began = 0, time.monotonic()
+        self.left_s = sum(self.cost_s(case) for case in cases)
+        self.past_s = 0.0
+
+    def cost_s(self, case):
+        compiling = 12.0 if case.compiled and self.options.compile else 0.0
+        return case.budget_s * self.options.budget * 1.5 + compiling + 0.5
+
+    def begin(self, case):
+        pace = (time.monotonic() - self.began) / self.past_s if self.past_s else 1.0
+        left = int(self.left_s * pace)
+        self.done += 1
+        print(
+            f"[bench] {self.done}/{self.total} {left // 60}:{left % 60:02} left"
+            f"  {case.group}: {case.label}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def end(self, case):
+        self.left_s -= self.cost_s(case)
+        self.past_s += self.cost_s(case)
+
+
+def measure_memory(options, library):
+    print("[bench] j: memory, in processes of its own", file=sys.stderr, flush=True)
+    command = [sys.executable, ROOT / "bench/attention/memory.py", library, str(options.threads)]
+    command += ["--quick"] if options.quick else []
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def measure(options, library):
+    measurement = {
+        "format": 2,
+        "what": WHAT,
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "commit": commit(),
+        "machine": machine(),
+        "setting": {"threads": options.threads, "quick": options.quick, "groups": options.group},
+        "results": [],
+    }
+    cases = cases_of(options.group, options.quick)
+    cases = [case for case in cases if options.case in case.label]
+    speed, order, progress = Machine(), random.Random(0), Progress(cases, options)
+    for case in cases:
+        progress.begin(case)
+        measurement["results"].append(measure_case(case, speed, order, options))
+        progress.end(case)
+    products = [one["sgemm_gflops"]["median"] for one in measurement["results"]]
+    measurement["sgemm_gflops"] = statistics.median(products) if products else 0
+    measurement["sgemm_2048_gflops"] = speed.larger_product_gflops()
+    if "j" in options.group and not options.case:
+        measurement["memory"] = measure_memory(options, library)
+    return measurement
+
+
+def warn_if_busy():
     load = os.getloadavg()[0]
     if load > 0.5 * os.cpu_count():
         print(
-            f"the machine is busy (load {load:.1f} on {os.cpu_count()} cores): do not quote these "
-            "ratios, since waiting for threads costs the eager variants most"
+            f"[bench] the machine is busy (load {load:.1f} on {os.cpu_count()} cores): do not "
+            "quote these figures",
+            file=sys.stderr,
         )
-    results = [
-        result_of(Shape(tokens, arguments), arguments.rounds, order) for tokens in arguments.tokens
-    ]
-    show(results)
-    setting = {
-        name: value for name, value in vars(arguments).items() if name not in ("output", "tokens")
-    }
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(
-        json.dumps(
-            {
-                "what": "CPU attention, ratios of times in a round; above 1: the second is faster",
-                "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                "commit": commit(),
-                "machine": machine(),
-                "setting": setting,
-                "results": results,
-            },
-            indent=2,
-        )
-        + "\n"
-    )
-    print(f"\nwritten to {arguments.output}")
+
+
+def main(words=None):
+    options = arguments_of(words)
+    if options.page:
+        try:
+            page.write(ROOT)
+        except page.PageError as error:
+            print(f"[bench] {error}", file=sys.stderr)
+            return 1
+        print("[bench] written: docs/performance.md")
+        return 0
+    library = os.environ.get("XSA_OP_LIBRARY", str(ROOT / "build/lib/libxsa_op.so"))
+    if not pathlib.Path(library).exists():
+        print(f"[bench] {library} does not exist: make build", file=sys.stderr)
+        return 1
+    warn_if_busy()
+    torch.set_num_threads(options.threads)
+    torch.ops.load_library(library)
+    measurement = measure(options, library)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(measurement, indent=1, ensure_ascii=False) + "\n")
+    print(tables.report(measurement))
+    print(f"\nwritten to {options.output}")
+    return 1 if any("wrong" in result for result in measurement["results"]) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

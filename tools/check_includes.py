@@ -75,10 +75,10 @@ def fault(table, place, folder, quote, header):
     if TORCH_HEADER.match(header) and not table.may_use_torch(place, folder):
         return f"{place}/{folder} knows no Torch; move this to a TORCH folder of CMakeLists.txt"
     top, _, rest = header.partition("/")
-    if quote == '"' and top not in ("xsa", "tests", "hwy"):
+    if quote == '"' and top not in ("xsa", "tests", "bench", "hwy"):
         return 'write the path in the repository ("xsa/..."), or <...> for what is not ours'
-    if top == "tests" and place != "tests":
-        return f"{place} must not depend on tests; move what is shared into xsa/"
+    if top in ("tests", "bench") and place != top:
+        return f"{place} must not depend on {top}; move what is shared into xsa/"
     if top == "tests" and rest.partition("/")[0] not in (folder, "support"):
         return "a test sees its own folder and tests/support; move the helper into tests/support"
     if top != "xsa":

@@ -69,6 +69,7 @@ def test_arrows_down_pass(tmp_path):
         ("tests/text/a_test.cpp", '#include "xsa/model/gpt.h"', "tests/text may include"),
         ("tests/text/a_test.cpp", '#include "tests/model/eager.h"', "tests/support"),
         ("xsa/base/a.cpp", '#include "tests/support/compare.h"', "must not depend on tests"),
+        ("xsa/base/a.cpp", '#include "bench/kernel_call.h"', "must not depend on bench"),
         ("xsa/base/a.cpp", '#include "json.h"', "write the path in the repository"),
         ("xsa/stray/a.cpp", "#include <vector>", "no xsa_folder(stray)"),
     ],
