@@ -160,7 +160,9 @@ def measure(options, library):
         progress.begin(case)
         measurement["results"].append(measure_case(case, speed, order, options))
         progress.end(case)
-    products = [one["sgemm_gflops"]["median"] for one in measurement["results"]]
+    for result in measurement["results"]:  # now that the machine's best is known
+        result["slow"] = speed.is_slow(result["sgemm_gflops"]["median"])
+    products = [result["sgemm_gflops"]["median"] for result in measurement["results"]]
     measurement["sgemm_gflops"] = statistics.median(products) if products else 0
     measurement["sgemm_2048_gflops"] = speed.larger_product_gflops()
     if "j" in options.group and not options.case:

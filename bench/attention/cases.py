@@ -31,7 +31,7 @@ class Case:
     targets: tuple[tuple[str, str, float], ...] = ()  # (direction, metric, value)
     note: str = ""
     quick: bool = False  # part of --quick
-    budget_s: float = 4.0
+    budget_s: float = 3.0
 
     @property
     def source_heads(self):
@@ -150,7 +150,7 @@ def table_cases():
                 compiled=True,
                 targets=causal_targets(tokens, head_dim),
                 quick=tokens in (128, 512, 2048) and head_dim == 64,
-                budget_s=10 if tokens == 8192 else 6,
+                budget_s=8 if tokens == 8192 else 5,
             )
 
 
@@ -195,7 +195,7 @@ def window_cases():
         window=256,
         against=(Case("e", 8192, heads=2),),
         targets=both("against", round(1 / 1.5, 3)),
-        budget_s=10,
+        budget_s=8,
     )
 
 

@@ -14,6 +14,7 @@ from attention.tables import (
     wins_of_sdpa,
 )
 
+PAGE = "docs/performance.md"
 BEGIN = "<!-- attention: made by bench/attention_bench.py --page -->"
 END = "<!-- end of attention -->"
 APART = datetime.timedelta(minutes=30)
@@ -108,17 +109,19 @@ def generated(first, second, counts):
     return "\n".join(parts)
 
 
-def write(root):
-    """Puts the newest results into docs/performance.md."""
+def fresh(root):
+    """docs/performance.md with the newest results between its markers."""
     first = read(root / "results/attention_cpu.json")
     second = read(root / "results/attention_cpu_again.json")
     check_pair(first, second)
     counts = root / "results/instructions.json"
     counts = json.loads(counts.read_text()) if counts.exists() else None
-    page = root / "docs/performance.md"
-    text = page.read_text()
-    before, begin, rest = text.partition(BEGIN)
+    before, begin, rest = (root / PAGE).read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise PageError(f"{page} has lost its markers: {BEGIN} and {END}, a line each")
-    page.write_text(f"{before}{BEGIN}\n\n{generated(first, second, counts)}\n{END}{after}")
+        raise PageError(f"{PAGE} has lost its markers: {BEGIN} and {END}, a line each")
+    return f"{before}{BEGIN}\n\n{generated(first, second, counts)}\n{END}{after}"
+
+
+def write(root):
+    (root / PAGE).write_text(fresh(root))

@@ -11,9 +11,9 @@ import time
 
 import torch
 
-SAMPLE_S = 0.5e-3  # a shorter call is repeated until a sample takes this long
+SAMPLE_S = 1e-3  # a shorter call is repeated until a sample takes this long
 LONG_S = 0.1  # a longer call needs no warm-up of its own before each sample
-FEWEST, MOST = 7, 60  # rounds
+FEWEST, MOST = 5, 60  # rounds
 SLOW = 1.15  # times the fastest product so far: such a round is dropped
 PRODUCT = 1024
 
@@ -56,6 +56,9 @@ class Machine:
         for _ in range(20):
             self.product()
 
+    def is_slow(self, gflops):
+        return gflops * SLOW < self.gflops(self.fastest)
+
     def product(self):
         """Seconds; the better of two, since the first pays for what ran before."""
 
@@ -77,12 +80,13 @@ class Machine:
 
 
 def plan_of(runs):
-    """Warms up each run; how often to repeat it for a sample, whether to warm it up before each
-    sample, and the seconds of a round."""
+    """How often to repeat each run for a sample, those to warm up before each sample, and the
+    seconds of a round."""
     repeats, warmed, round_s = {}, set(), 0.0
     for key, run in runs.items():
-        run()
-        once = min(seconds(run) for _ in range(2))
+        once = seconds(run)
+        if once < LONG_S:  # the first call may have paid for more than itself
+            once = min(once, seconds(run))
         repeats[key] = max(1, math.ceil(SAMPLE_S / once))
         if once < LONG_S:
             warmed.add(key)

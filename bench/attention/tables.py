@@ -116,12 +116,18 @@ def wins_of_sdpa(measurements):
 
 
 def faults(measurements):
-    """What went wrong: results that differ, variants left out, groups of slow rounds."""
+    """What went wrong: results that differ, variants left out, cases of a slow machine."""
     lines = []
     for measurement in measurements:
         for result in measurement["results"]:
             if "wrong" in result:
                 lines.append(f"WRONG RESULT, not shown: {result['wrong']}")
+            if result["slow"]:
+                gflops = result["sgemm_gflops"]["median"]
+                lines.append(
+                    f"{result['case']}: the machine was slow, sgemm {gflops:.0f} GFLOP/s "
+                    f"({measurement['date']}): only its ratios say something"
+                )
             for name, why in result.get("left_out", {}).items():
                 lines.append(f"{result['case']}: without {name}: {why}")
     return list(dict.fromkeys(lines))
