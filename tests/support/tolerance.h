@@ -60,6 +60,14 @@ inline Tolerances fused_tolerances(const Problem& problem, double slack = 4) {
   return t;
 }
 
+/// For rotary positions in fp32 of values up to `largest`: the rounding of the first product, that
+/// of the sum, which is at most sqrt(2) largest, and that of what is stored.
+inline double rotary_tolerance(double largest, kernels::Type type) {
+  const double u = unit_roundoff(kernels::Type::kFloat32);
+  const double stored = type == kernels::Type::kFloat32 ? 0 : unit_roundoff(type);
+  return (u + (u + stored) * std::sqrt(2.0)) * largest;
+}
+
 /// For a path that is held to the same call in eager PyTorch, in the same type, on inputs of norm
 /// about 1: twice eager's error, and a floor where eager happens to be exact: the rounding of what
 /// is stored, and sixteen of the fp32 terms that it is a sum of (which may cancel).

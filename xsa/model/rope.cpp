@@ -1,14 +1,13 @@
 #include "xsa/model/rope.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Dispatch.h>
-#include <ATen/OpMathType.h>
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "xsa/op/rotary_embedding.h"
 
 namespace xsa::model {
 namespace {
@@ -16,49 +15,20 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
-enum class Turn { kForward, kBack };
-
-/// dst [B, T, H, D] = src [B, T, H, D], turned where there are tables. In place if they are one.
-template <class T>
-void turn(const at::Tensor& src, const at::Tensor& dst, const RopeTables& rope, Turn direction) {
-  const std::int64_t steps = src.size(1), heads = src.size(2), half = src.size(3) / 2;
-  const std::int64_t src_b = src.stride(0), src_t = src.stride(1), src_h = src.stride(2);
-  const std::int64_t dst_b = dst.stride(0), dst_t = dst.stride(1), dst_h = dst.stride(2);
-  const T* const from = src.const_data_ptr<T>();
-  T* const to = dst.mutable_data_ptr<T>();
-  const float* const cosines = rope.cos.const_data_ptr<float>();
-  const float* const sines = rope.sin.const_data_ptr<float>();
-  const float sign = direction == Turn::kForward ? 1.0F : -1.0F;
-  at::parallel_for(0, src.size(0) * steps, 64, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t b = row / steps, t = row % steps;
-      const float* const cos = cosines + t * half;
-      const float* const sin = sines + t * half;
-      for (std::int64_t h = 0; h < heads; ++h) {
-        const T* const x = from + b * src_b + t * src_t + h * src_h;
-        T* const out = to + b * dst_b + t * dst_t + h * dst_h;
-#pragma omp simd
-        for (std::int64_t i = 0; i < half; ++i) {
-          const auto first = static_cast<at::opmath_type<T>>(x[i]);
-          const auto second = static_cast<at::opmath_type<T>>(x[i + half]);
-          const auto s = sign * sin[i];
-          out[i] = static_cast<T>(first * cos[i] - second * s);
-          out[i + half] = static_cast<T>(first * s + second * cos[i]);
-        }
-      }
-    }
-  });
+/// dst [B, T, H, D] = src [B, T, H, D], turned at positions 0 .. T - 1; they may be one.
+void turn(const at::Tensor& src, const at::Tensor& dst, const RopeTables& rope,
+          bool inverse = false) {
+  op::rotary_embedding_into(src.transpose(1, 2), rope.cos, rope.sin, {.inverse = inverse},
+                            dst.transpose(1, 2));
 }
 
-void turn(const at::Tensor& src, const at::Tensor& dst, const RopeTables& rope, Turn direction) {
-  AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, src.scalar_type(), "rope", [&] {
-    turn<scalar_t>(src.stride(3) == 1 ? src : src.contiguous(), dst, rope, direction);
-  });
+at::Tensor all_heads(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads) {
+  return qkv.view({qkv.size(0), qkv.size(1), heads + 2 * kv_heads, -1});
 }
 
 /// [B, T, (H + 2 K) D] as its three parts [B, T, H or K, D].
 std::array<at::Tensor, 3> parts(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads) {
-  const at::Tensor all = qkv.view({qkv.size(0), qkv.size(1), heads + 2 * kv_heads, -1});
+  const at::Tensor all = all_heads(qkv, heads, kv_heads);
   return {all.narrow(2, 0, heads), all.narrow(2, heads, kv_heads),
           all.narrow(2, heads + kv_heads, kv_heads)};
 }
@@ -71,8 +41,8 @@ struct SplitHeads : torch::autograd::Function<SplitHeads> {
     const at::AutoDispatchBelowADInplaceOrView guard;
     const auto [q, k, v] = parts(qkv, heads, kv_heads);
     if (rope.cos.defined()) {
-      turn(q, q, rope, Turn::kForward);
-      turn(k, k, rope, Turn::kForward);
+      const at::Tensor turned = all_heads(qkv, heads, kv_heads).narrow(2, 0, heads + kv_heads);
+      turn(turned, turned, rope);
     }
     ctx->set_materialize_grads(false);
     ctx->saved_data["sizes"] = qkv.sizes();
@@ -96,7 +66,7 @@ struct SplitHeads : torch::autograd::Function<SplitHeads> {
         targets[part].zero_();
       } else if (const at::Tensor gradient = gradients[part].transpose(1, 2);
                  part < 2 && rope.cos.defined()) {
-        turn(gradient, targets[part], rope, Turn::kBack);
+        turn(gradient, targets[part], rope, /*inverse=*/true);
       } else {
         targets[part].copy_(gradient);
       }

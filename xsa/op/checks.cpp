@@ -1,7 +1,6 @@
 #include "xsa/op/checks.h"
 
 #include <cmath>
-#include <sstream>
 #include <string>
 
 #include "xsa/op/tensors.h"
@@ -12,13 +11,6 @@ namespace {
 using at::Tensor;
 using c10::SymBool;
 using c10::SymInt;
-
-/// "[2, 4, 8, 16] float32 on cpu".
-std::string describe(const Tensor& tensor) {
-  std::ostringstream out;
-  out << tensor.sym_sizes() << ' ' << tensor.scalar_type() << " on " << tensor.device();
-  return out.str();
-}
 
 template <class... Parts>
 void expect(bool holds, const Parts&... parts) {

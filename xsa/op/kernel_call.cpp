@@ -13,6 +13,13 @@ namespace {
 
 using at::Tensor;
 
+std::array<std::int64_t, 4> strides(const Tensor& tensor) {
+  const at::IntArrayRef s = tensor.strides();
+  return {s[0], s[1], s[2], s[3]};
+}
+
+}  // namespace
+
 /// ATen's own threads: a second OpenMP runtime or pool would oversubscribe the cores. Indices are
 /// handed out one at a time, since causal blocks differ in cost.
 Parallel aten_threads() {
@@ -40,13 +47,6 @@ kernels::Type kernel_type(at::ScalarType type) {
       return kernels::Type::kFloat32;
   }
 }
-
-std::array<std::int64_t, 4> strides(const Tensor& tensor) {
-  const at::IntArrayRef s = tensor.strides();
-  return {s[0], s[1], s[2], s[3]};
-}
-
-}  // namespace
 
 KernelCall::KernelCall(const Inputs& in, const AttentionOptions& o) : parallel_(aten_threads()) {
   set_sizes(in);

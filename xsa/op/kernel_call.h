@@ -28,6 +28,9 @@ struct KernelCall {
   std::vector<at::Tensor> converted_;
 };
 
+/// ATen's threads, as the kernels take them.
+Parallel aten_threads();
+kernels::Type kernel_type(at::ScalarType type);
 kernels::View kernel_view(const at::Tensor& tensor);
 kernels::MutableView kernel_mutable_view(const at::Tensor& tensor);
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "xsa/op/backend.h"
+#include "xsa/op/registration.h"
 #include "xsa/op/signature.h"
 
 namespace xsa::op {
@@ -63,6 +64,7 @@ std::optional<torch::Library> registered() {
                                         __FILE__, __LINE__);
   define(*library);
   implement(*library);
+  register_rotary_embedding(*library);
   return library;
 }
 

@@ -3,8 +3,15 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <sstream>
 
 namespace xsa::op {
+
+std::string describe(const at::Tensor& tensor) {
+  std::ostringstream out;
+  out << tensor.sym_sizes() << ' ' << tensor.scalar_type() << " on " << tensor.device();
+  return out.str();
+}
 
 double scale_of(const Inputs& in, const AttentionOptions& options) {
   return options.scale.value_or(1 / std::sqrt(static_cast<double>(in.q.size(3))));

@@ -1,11 +1,16 @@
 // Small questions that all paths of the operator ask.
 #pragma once
 
+#include <string>
+
 #include "xsa/op/signature.h"
 
 namespace xsa::op {
 
 inline bool has(const OptionalTensor& tensor) { return tensor.has_value() && tensor->defined(); }
+
+/// "[2, 4, 8, 16] float32 on cpu": for messages.
+std::string describe(const at::Tensor& tensor);
 
 /// What the defaults None stand for.
 double scale_of(const Inputs& inputs, const AttentionOptions& options);

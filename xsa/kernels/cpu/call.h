@@ -42,6 +42,15 @@ struct Call {
   float *dk_sums = nullptr, *dv_sums = nullptr;
 };
 
+/// Rotary positions (xsa/kernels/rope.h).
+struct RotaryCall {
+  std::int64_t heads = 0, tokens = 0, head_dim = 0;
+  Element type = Element::kFloat32;
+  bool inverse = false;
+  const float *cos = nullptr, *sin = nullptr;  // [T, D / 2]
+  Strided x, y;
+};
+
 /// The kernels of one instruction set.
 struct Kernels {
   const char* name;
@@ -54,6 +63,8 @@ struct Kernels {
   /// Adds up the `parts` slots from first_slot on and writes rows [begin, end) of dk and dv.
   void (*write_sums)(const Call&, std::int64_t head_index, std::int64_t first_slot,
                      std::int64_t parts, std::int64_t begin, std::int64_t end);
+  /// Tokens [begin, end) of the B T.
+  void (*rotary)(const RotaryCall&, std::int64_t begin, std::int64_t end);
 };
 
 /// Null where this build has none for the machine's architecture.

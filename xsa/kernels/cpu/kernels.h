@@ -3,13 +3,14 @@
 
 #include "xsa/kernels/cpu/backward.h"
 #include "xsa/kernels/cpu/forward.h"
+#include "xsa/kernels/cpu/rope.h"
 
 namespace xsa::kernels::cpu {
 namespace {
 
 constexpr Kernels kernels_named(const char* name) {
   return {name,         {kLanes, kPanelVectors}, forward_floats, backward_floats,
-          forward_task, backward_task,           write_sums};
+          forward_task, backward_task,           write_sums,     rotary_tokens};
 }
 
 }  // namespace

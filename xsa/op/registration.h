@@ -1,0 +1,10 @@
+// Operators that register themselves; library.cpp calls each once.
+#pragma once
+
+#include <torch/library.h>
+
+namespace xsa::op {
+
+void register_rotary_embedding(torch::Library& library);
+
+}  // namespace xsa::op
