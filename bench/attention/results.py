@@ -52,8 +52,13 @@ def metrics_of(case, direction, kept):
     found["cost_percent"] = over_rounds(
         lambda one: 100 * (one["ours_xsa", direction] / one["ours_plain", direction] - 1)
     )
-    found["gflops"] = over_rounds(gflops)
-    found["of_sgemm"] = over_rounds(lambda one: gflops(one) / product_gflops(one))
+    if case.against == "read":  # bound by memory
+        found["gbytes"] = over_rounds(
+            lambda one: case.cache_bytes() / one["ours_xsa", direction] / 1e9
+        )
+    else:
+        found["gflops"] = over_rounds(gflops)
+        found["of_sgemm"] = over_rounds(lambda one: gflops(one) / product_gflops(one))
     if ("against", direction) in kept[0]:
         scale = case.work(direction) / case.reference_work(direction)
         found["against"] = over_rounds(
