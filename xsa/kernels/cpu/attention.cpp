@@ -7,6 +7,7 @@
 
 #include "xsa/base/error.h"
 #include "xsa/kernels/cpu/call.h"
+#include "xsa/kernels/cpu/decode_plan.h"
 #include "xsa/kernels/cpu/dispatch.h"
 
 namespace xsa::kernels {
@@ -95,6 +96,7 @@ void forward(const AttentionParams& params) {
   const Kernels& kernels = cpu::chosen_kernels();
   const Call call = make_call(params, kernels);
   const Parallel parallel = params.parallel ? *params.parallel : serial();
+  if (params.queries <= cpu::kDecodeQueries) return cpu::decode(kernels, call, parallel);
   if (call.plan.forward_tasks == 0) return;
   const std::int64_t space = kernels.forward_floats(call);
   const Floats memory(space * parallel.workers);

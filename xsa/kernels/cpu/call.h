@@ -51,6 +51,8 @@ struct RotaryCall {
   Strided x, y;
 };
 
+struct DecodeCall;  // decode_call.h
+
 /// The kernels of one instruction set.
 struct Kernels {
   const char* name;
@@ -63,6 +65,11 @@ struct Kernels {
   /// Adds up the `parts` slots from first_slot on and writes rows [begin, end) of dk and dv.
   void (*write_sums)(const Call&, std::int64_t head_index, std::int64_t first_slot,
                      std::int64_t parts, std::int64_t begin, std::int64_t end);
+  std::int64_t (*decode_floats)(const DecodeCall&);  // workspace of one worker
+  /// `split` counts those of all sequences.
+  void (*decode_split)(const DecodeCall&, std::int64_t b, std::int64_t key_head, std::int64_t split,
+                       float* workspace);
+  void (*decode_merge)(const DecodeCall&, std::int64_t b, std::int64_t key_head, float* workspace);
   /// Tokens [begin, end) of the B T.
   void (*rotary)(const RotaryCall&, std::int64_t begin, std::int64_t end);
 };

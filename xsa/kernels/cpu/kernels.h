@@ -2,6 +2,7 @@
 #pragma once
 
 #include "xsa/kernels/cpu/backward.h"
+#include "xsa/kernels/cpu/decode.h"
 #include "xsa/kernels/cpu/forward.h"
 #include "xsa/kernels/cpu/rope.h"
 
@@ -9,8 +10,12 @@ namespace xsa::kernels::cpu {
 namespace {
 
 constexpr Kernels kernels_named(const char* name) {
-  return {name,         {kLanes, kPanelVectors}, forward_floats, backward_floats,
-          forward_task, backward_task,           write_sums,     rotary_tokens};
+  return {name,           {kLanes, kPanelVectors},
+          forward_floats, backward_floats,
+          forward_task,   backward_task,
+          write_sums,     decode_floats,
+          decode_split,   decode_merge,
+          rotary_tokens};
 }
 
 }  // namespace
