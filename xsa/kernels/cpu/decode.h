@@ -20,10 +20,11 @@
 namespace xsa::kernels::cpu {
 namespace {
 
-constexpr Index kChunk = 256;    // keys of one softmax step: their K and V stay in L2
-constexpr Index kStep = 32;      // keys that all rows meet while their K (or V) is in L1
-constexpr Index kRowBlock = 16;  // rows whose scores of a chunk stay in L1
-// kTileRows x 4 sums, the rows and a key: 16 registers, or 32.
+constexpr Index kChunk = 1024;      // keys of one softmax step,
+constexpr Index kShortChunk = 256;  // or where row blocks read K and V again, from L2
+constexpr Index kStep = 32;         // keys that all rows meet while their K (or V) is in L1
+constexpr Index kRowBlock = 16;     // rows whose scores of a chunk stay in L1
+// With 4 keys: kScoreRows x 4 sums, the rows and a key in 16 registers, or 32.
 constexpr int kScoreRows = kManyRegisters ? 4 : 3;
 
 // ---- rows of K and V, as they are stored
@@ -338,19 +339,28 @@ HWY_INLINE void by_piece(Element type, Index count, bool fetches, const Body& bo
   }
 }
 
+/// From a step's rows to those whose memory is fetched meanwhile, so that reading goes on while the
+/// step is computed: about kAhead bytes later in the chunk, and behind its end in what is read
+/// then, if that has the same stride.
+HWY_INLINE Index bytes_ahead(const Chunk& chunk, Index key, Index keys, TypedRows then) {
+  constexpr Index kAhead = 8192;
+  const Index step_bytes = kStep * chunk.size * element_size(chunk.rows.type);
+  const Index target = key + max_of(1, min_of(4, kAhead / step_bytes)) * kStep;
+  if (target < keys) return (target - key) * chunk.rows.stride;
+  return then.stride == chunk.rows.stride ? then.row(target - keys) - chunk.rows.row(key) : 0;
+}
+
 /// Rows [first, first + count) of a head meet one chunk of its keys.
 inline void decode_chunk(const DecodeCall& decode, const DecodeSpace& space,
                          const DecodeState& state, const Chunk& k, const Chunk& v, const Seen* seen,
-                         Index keys, Index first, Index count) {
+                         Index keys, Index first, Index count, bool is_last) {
   const Sizes& sizes = decode.call.sizes;
   const Index dim = padded(sizes.head_dim), value_dim = padded(sizes.value_dim);
 
   for (Index key = 0; key < keys; key += kStep) {
     const Index n = min_of(kStep, keys - key);
     const TypedRows rows = step_rows(k, key, n, space.rows);
-    const Index ahead = key + kStep < keys             ? kStep * rows.stride
-                        : rows.stride == v.rows.stride ? v.rows.data - rows.data
-                                                       : 0;
+    const Index ahead = bytes_ahead(k, key, keys, v.rows);
     by_piece(rows.type, count, !k.pack, [&](auto type, auto r, auto fetches, Index begin) {
       score_rows<decltype(type), decltype(r)::value, decltype(fetches)::value != 0>(
           rows, n, dim, space.q + (first + begin) * dim, space.s + begin * kChunk + key, ahead);
@@ -366,9 +376,7 @@ inline void decode_chunk(const DecodeCall& decode, const DecodeSpace& space,
   for (Index key = 0; key < keys; key += kStep) {
     const Index n = min_of(kStep, keys - key);
     const TypedRows rows = step_rows(v, key, n, space.rows);
-    const Index ahead = key + kStep < keys             ? kStep * rows.stride
-                        : rows.stride == k.rows.stride ? k.rows.row(keys) - rows.data
-                                                       : 0;
+    const Index ahead = bytes_ahead(v, key, keys, is_last ? v.rows : k.rows.from(keys));
     by_piece(rows.type, count, !v.pack, [&](auto type, auto r, auto fetches, Index begin) {
       constexpr int R = decltype(r)::value;
       const Seen* their[R];
@@ -440,7 +448,7 @@ void decode_split(const DecodeCall& decode, std::int64_t b, std::int64_t key_hea
   const Index begin = (split - sequence.first_split) * decode.split_keys;
   const Index end = min_of(begin + decode.split_keys, keys_of(sequence));
   for (Index at = begin, next; at < end; at = next) {
-    next = min_of(end, at + kChunk);
+    next = min_of(end, at + (rows <= kRowBlock ? kChunk : kShortChunk));
     if (at < early) next = min_of(next, early);  // a chunk lies in one range
     const Index first = at < early ? sequence.early.begin + at : sequence.late.begin + at - early;
     const KeyRange keys{first, first + next - at};
@@ -449,7 +457,8 @@ void decode_split(const DecodeCall& decode, std::int64_t b, std::int64_t key_hea
     const Chunk k = chunk_of(call, call.k, sizes.head_dim, rows, b, key_head, keys.begin);
     const Chunk v = chunk_of(call, call.v, sizes.value_dim, rows, b, key_head, keys.begin);
     for (Index row = 0; row < rows; row += kRowBlock)
-      decode_chunk(decode, space, state, k, v, seen, next - at, row, min_of(kRowBlock, rows - row));
+      decode_chunk(decode, space, state, k, v, seen, next - at, row, min_of(kRowBlock, rows - row),
+                   next == end);
   }
   if (alone)
     for (Index r = 0; r < rows; ++r) finish_row(decode, space, state, b, key_head, r);
