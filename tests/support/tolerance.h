@@ -60,6 +60,35 @@ inline Tolerances fused_tolerances(const Problem& problem, double slack = 4) {
   return t;
 }
 
+/// Largest errors to accept for the exclusion alone.
+struct ExcludeTolerances {
+  double z, c, dy, dv, dlearned_strength;
+};
+
+/// A kernel with fp32 sums over `dim` elements; y, dz and w are the largest norms of a row,
+/// `smallest_w` the smallest that is not zero (at least eps), `group` the rows that share a w, and
+/// a the largest strength. A sum's relative error is about u sqrt(dim); |c w| <= |y|, and so on
+/// (M 1). What is stored is rounded once more, and the backward reads z as it was stored.
+struct ExcludeNorms {
+  double y, dz, w, smallest_w, a;
+  std::int64_t dim, group;
+};
+inline ExcludeTolerances exclude_tolerances(const ExcludeNorms& n, kernels::Type type,
+                                            double slack = 4) {
+  const double u = unit_roundoff(kernels::Type::kFloat32);
+  const double stored = unit_roundoff(type);
+  const double sum = u * (4 + std::sqrt(static_cast<double>(n.dim)));
+  const double from_z = type == kernels::Type::kFloat32 ? 0 : stored;
+  const double direct = n.a * n.y * n.dz / n.smallest_w * (4 + 2 * n.a);
+  ExcludeTolerances t{};
+  t.c = slack * sum * n.y / n.smallest_w;
+  t.z = slack * (n.a * sum + stored * (1 + n.a)) * n.y;
+  t.dy = slack * (n.a * sum + stored * (1 + n.a)) * n.dz;
+  t.dv = slack * static_cast<double>(n.group) * (sum + from_z + stored) * direct;
+  t.dlearned_strength = slack * sum * n.y * n.dz * n.w / n.smallest_w;
+  return t;
+}
+
 /// For rotary positions in fp32 of values up to `largest`: the rounding of the first product, that
 /// of the sum, which is at most sqrt(2) largest, and that of what is stored.
 inline double rotary_tolerance(double largest, kernels::Type type) {

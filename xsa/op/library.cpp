@@ -64,6 +64,7 @@ std::optional<torch::Library> registered() {
                                         __FILE__, __LINE__);
   define(*library);
   implement(*library);
+  register_exclude(*library);
   register_rotary_embedding(*library);
   return library;
 }

@@ -5,6 +5,7 @@
 
 namespace xsa::op {
 
+void register_exclude(torch::Library& library);
 void register_rotary_embedding(torch::Library& library);
 
 }  // namespace xsa::op

@@ -53,6 +53,25 @@ struct RotaryCall {
 
 struct DecodeCall;  // decode_call.h
 
+/// The exclusion alone (xsa/kernels/exclude.h).
+struct ExcludeCall {
+  std::int64_t query_heads = 0, key_heads = 0, queries = 0, keys = 0, value_dim = 0, own_offset = 0;
+  bool heads_in_tokens = false;  // memory order of units: [B, T, K] instead of [B, K, T]
+  Element type = Element::kFloat32;
+  double strength = 1, eps = 0;
+  const float* learned_strength = nullptr;
+  std::int64_t learned_batch = 0, learned_head = 0, learned_row = 0;  // its strides
+  Strided y, v, z, dz, dy, dv;
+  float *c = nullptr, *dlearned_strength = nullptr;
+};
+
+struct ExcludeKernels {
+  std::int64_t (*floats)(const ExcludeCall&);  // workspace of one worker
+  /// Units [begin, end) of the B K T (forward) or B K S (backward) rows of v, in memory order.
+  void (*forward)(const ExcludeCall&, std::int64_t begin, std::int64_t end, float* workspace);
+  void (*backward)(const ExcludeCall&, std::int64_t begin, std::int64_t end, float* workspace);
+};
+
 /// The kernels of one instruction set.
 struct Kernels {
   const char* name;
@@ -72,6 +91,7 @@ struct Kernels {
   void (*decode_merge)(const DecodeCall&, std::int64_t b, std::int64_t key_head, float* workspace);
   /// Tokens [begin, end) of the B T.
   void (*rotary)(const RotaryCall&, std::int64_t begin, std::int64_t end);
+  ExcludeKernels exclude;
 };
 
 /// Null where this build has none for the machine's architecture.

@@ -12,12 +12,16 @@
 namespace xsa::kernels::cpu {
 namespace {
 
+/// Whether fp32 can hold a row's sums x . w and w . w: beyond these bounds it overflows or loses
+/// bits, and the rare row is done in double (M 7). False too where x or w is not finite.
+HWY_INLINE bool is_ordinary(float with_w, float ww) {
+  return ww > 1e-30f && ww < 1e37f && std::fabs(with_w) < 1e37f;
+}
+
 /// z and c of one row, from y in place. `w` is padded like y.
 HWY_INLINE float exclude_row(float* y, const float* w, Index size, double strength, double eps) {
   const float yw = dot(y, w, padded(size)), ww = dot(w, w, padded(size));
-  // Beyond these fp32 overflows or loses bits: the rare row is done in double.
-  const bool ordinary = ww > 1e-30f && ww < 1e37f && std::fabs(yw) < 1e37f;
-  if (ordinary) {
+  if (is_ordinary(yw, ww)) {
     const float c = static_cast<float>(exclusion_coefficient(yw, ww, eps));
     if (strength == 0) return c;
     const Vec ac = hn::Set(kF, static_cast<float>(strength) * c);
@@ -36,8 +40,7 @@ HWY_INLINE float exclude_row(float* y, const float* w, Index size, double streng
 HWY_INLINE float exclude_row_backward(float* dz, const float* z, const float* w, Index size,
                                       double a, double c, double eps, float* dw) {
   const float g = dot(dz, w, padded(size)), ww = dot(w, w, padded(size));
-  const bool ordinary = ww > 1e-30f && ww < 1e37f && std::fabs(g) < 1e37f;
-  if (ordinary) {
+  if (is_ordinary(g, ww)) {
     const ExclusionGradient gradient = exclusion_gradient(a, c, g, ww, eps);
     const Vec dy_w = hn::Set(kF, static_cast<float>(gradient.dy_w));
     const Vec dw_dz = hn::Set(kF, static_cast<float>(gradient.dw_dz));

@@ -3,6 +3,7 @@
 
 #include "xsa/kernels/cpu/backward.h"
 #include "xsa/kernels/cpu/decode.h"
+#include "xsa/kernels/cpu/exclude.h"
 #include "xsa/kernels/cpu/forward.h"
 #include "xsa/kernels/cpu/rope.h"
 
@@ -15,7 +16,7 @@ constexpr Kernels kernels_named(const char* name) {
           forward_task,   backward_task,
           write_sums,     decode_floats,
           decode_split,   decode_merge,
-          rotary_tokens};
+          rotary_tokens,  exclude_kernels()};
 }
 
 }  // namespace

@@ -1,0 +1,58 @@
+// xsa::exclude inside: its schema's options as C++ parameters, spelled once, and its parts.
+#pragma once
+
+#include <tuple>
+
+#include "xsa/op/exclude.h"
+#include "xsa/op/signature.h"
+
+namespace xsa::op {
+
+struct ExcludeInputs {
+  const at::Tensor &y, &v;
+};
+struct ExcludeBackwardInputs {
+  const at::Tensor &dz, &v;
+  const at::Tensor &z, &c;  // of the forward
+};
+using ExcludeOutputs = std::tuple<at::Tensor, at::Tensor>;  // z, c
+/// dy, dv, dlearned_strength; the last undefined where there is no such argument.
+using ExcludeGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+inline constexpr const char* kExcludeOptionsSchema =
+    "float strength=1.0, Tensor? learned_strength=None, int? own_offset=None, float eps=1e-12";
+
+template <class Result, class... Tensors>
+using ExcludeSignature = Result(Tensors..., double, const OptionalTensor&,
+                                std::optional<std::int64_t>, double);
+
+/// ExcludeKernel<body, InputStruct, its tensors...>::call has the schema's parameters.
+template <auto body, class InputStruct, class... Tensors>
+struct ExcludeKernel {
+  static auto call(Tensors... tensors, double strength, const OptionalTensor& learned_strength,
+                   std::optional<std::int64_t> own_offset, double eps) {
+    return body(InputStruct{tensors...}, {strength, learned_strength, own_offset, eps});
+  }
+};
+template <auto body>
+using ExcludeForwardKernel = ExcludeKernel<body, ExcludeInputs, T, T>;
+template <auto body>
+using ExcludeBackwardKernel = ExcludeKernel<body, ExcludeBackwardInputs, T, T, T, T>;
+
+/// Through the dispatcher.
+ExcludeOutputs call_exclude(const ExcludeInputs& in, const ExcludeOptions& options);
+ExcludeGradients call_exclude_backward(const ExcludeBackwardInputs& in,
+                                       const ExcludeOptions& options);
+
+/// Shapes, types, devices and plain numbers; never the data. Also right for symbolic shapes.
+void check_exclude(const ExcludeInputs& in, const ExcludeOptions& options);
+void check_exclude(const ExcludeBackwardInputs& in, const ExcludeOptions& options);
+
+ExcludeOutputs exclude_composite(const ExcludeInputs& in, const ExcludeOptions& options);
+ExcludeGradients exclude_backward_composite(const ExcludeBackwardInputs& in,
+                                            const ExcludeOptions& options);
+ExcludeOutputs exclude_autograd(const ExcludeInputs& in, const ExcludeOptions& options);
+ExcludeGradients exclude_backward_autograd(const ExcludeBackwardInputs& in,
+                                           const ExcludeOptions& options);
+
+}  // namespace xsa::op
