@@ -228,6 +228,29 @@ TEST_P(Decode, ALaterTokenChangesNothingBeforeIt) {
     }
 }
 
+TEST_P(Decode, SinksAndWindowsOfNeighboursMayMeetWhereARowsOwnDoNot) {
+  for (const std::int64_t own_offset : {0, 5, 20})
+    for (const std::int64_t sinks : {3, 10})
+      for (const bool causal : {true, false}) {
+        ProblemSpec spec = decoding(8, 40);
+        spec.own_offset = own_offset, spec.is_causal = causal;
+        Problem clean(spec), dirty(spec);
+        clean.options.window = dirty.options.window = 2;
+        clean.options.num_sink_keys = dirty.options.num_sink_keys = sinks;
+        expect_matches_reference(clean);
+        const std::int64_t strange = own_offset + 4;  // seen by three queries, or as a sink
+        set_key(dirty, 0, strange, NAN);
+        decode(dirty);
+        for (std::int64_t t = 0; t < 8; ++t) {
+          const bool sees = contains(visible_keys(clean.params(), 0, t), strange);
+          for (std::int64_t d = 0; d < 16; ++d) {
+            const double z = dirty.z.get(0, 0, t, d);
+            EXPECT_TRUE(sees ? std::isnan(z) : z == clean.z.get(0, 0, t, d)) << t;
+          }
+        }
+      }
+}
+
 TEST_P(Decode, BitsDoNotDependOnWorkers) {
   for (const Type type : {Type::kFloat32, Type::kBFloat16}) {
     ProblemSpec spec = decoding(2, 5000);
