@@ -332,11 +332,10 @@ TEST_P(Fused, OffsetsBeyond31BitsAreFine) {
 
 TEST(Unsupported, SaysWhatTheKernelDoesNotTake) {
   Problem problem(sized(4, 4, 4, 4));
-  problem.options.window = 2;
-  EXPECT_EQ(unsupported(problem.params()), "window is not supported by the CPU kernel yet");
-  problem.options.window = 0;
   EXPECT_EQ(unsupported(problem.params()), "");
   problem.options.head_dim = 257;
+  EXPECT_EQ(unsupported(problem.params()), "the CPU kernel takes head dimensions from 1 to 256");
+  problem.options.head_dim = 4, problem.options.type = Type::kFloat64;
   EXPECT_NE(unsupported(problem.params()), "");
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "xsa/base/error.h"
 #include "xsa/kernels/cpu/call.h"
@@ -47,8 +48,8 @@ cpu::Element element_of(Type type) {
 
 Call make_call(const AttentionParams& p, const Kernels& kernels) {
   Call call;
-  call.sizes = {p.batch,    p.query_heads, p.key_heads,  p.queries,  p.keys,
-                p.head_dim, p.value_dim,   p.own_offset, p.is_causal};
+  call.sizes = {p.batch, p.query_heads, p.key_heads, p.queries,
+                p.keys,  p.head_dim,    p.value_dim, p.own_offset};
   call.plan = make_plan(call.sizes, kernels.tile);
   call.mask = {p.keys,      p.own_offset, p.window,    p.num_sink_keys, p.documents,
                p.is_causal, p.cu_seqlens, p.key_start, p.key_end};
@@ -64,31 +65,65 @@ Call make_call(const AttentionParams& p, const Kernels& kernels) {
   call.dq = strided(p.dq), call.dk = strided(p.dk), call.dv = strided(p.dv);
   call.lse = p.lse, call.c = p.c;
   call.dlse = p.dlse;
-  call.dlearned_strength = p.dlearned_strength, call.dsink_logits = p.dsink_logits;
+  call.dlearned_strength = p.dlearned_strength;
   return call;
 }
 
 /// Whether a task may add up in the gradient itself: its rows hold whole vectors of fp32.
 bool sums_in_place(const Call& call, const cpu::Strided& gradient, std::int64_t size,
                    std::int64_t lanes) {
-  return call.plan.parts == 1 && call.type == cpu::Element::kFloat32 && gradient.element == 1 &&
-         size % lanes == 0;
+  return call.type == cpu::Element::kFloat32 && gradient.element == 1 && size % lanes == 0;
 }
+
+/// What a backward needs beside its workers' workspaces; `call` points into it.
+class BackwardMemory {
+ public:
+  BackwardMemory(Call& call, const AttentionParams& params, std::int64_t lanes,
+                 std::int64_t workers) {
+    const cpu::Sizes& n = call.sizes;
+    const std::int64_t heads = n.batch * n.query_heads, rows = heads * n.queries;
+    const auto slots = [&](std::int64_t size) {
+      return workers * call.plan.part_keys * ((size + lanes - 1) / lanes * lanes);
+    };
+    if (!sums_in_place(call, call.dk, n.head_dim, lanes))
+      call.dk_sums = (dk_ = std::make_unique<Floats>(slots(n.head_dim)))->data();
+    if (!sums_in_place(call, call.dv, n.value_dim, lanes))
+      call.dv_sums = (dv_ = std::make_unique<Floats>(slots(n.value_dim)))->data();
+    turns_.resize(heads * call.plan.query_blocks);
+    call.turns = turns_.data();
+    if (params.sink_logits) {
+      dsink_rows_.resize(rows);
+      call.dsink_rows = dsink_rows_.data();
+    }
+    call.dq_sums = call.dq;
+    if (call.plan.parts == 1 || call.type == cpu::Element::kFloat32) return;
+    dq_ = std::make_unique<Floats>(rows * n.head_dim);
+    const std::int64_t head = n.queries * n.head_dim;
+    call.dq_sums = strided(dq_->data(), {n.query_heads * head, head, n.head_dim, 1});
+  }
+
+  /// The sums over queries, [B, H].
+  void sum_sinks(const Call& call, float* dsink_logits) const {
+    const std::int64_t queries = call.sizes.queries;
+    for (std::int64_t head = 0; head < call.sizes.batch * call.sizes.query_heads; ++head) {
+      double sum = 0;
+      for (std::int64_t t = 0; t < queries; ++t) sum += dsink_rows_[head * queries + t];
+      dsink_logits[head] = static_cast<float>(sum);
+    }
+  }
+
+ private:
+  std::unique_ptr<Floats> dk_, dv_, dq_;
+  std::vector<std::int32_t> turns_;
+  std::vector<float> dsink_rows_;
+};
 
 }  // namespace
 
 std::string unsupported(const AttentionParams& p) {
-  const auto not_yet = [](const char* what) {
-    return cat(what, " not supported by the CPU kernel yet");
-  };
-  if (p.type == Type::kFloat64) return not_yet("double precision is");
+  if (p.type == Type::kFloat64) return "double precision is for checking, and has no CPU kernel";
   if (p.head_dim < 1 || p.head_dim > 256 || p.value_dim < 1 || p.value_dim > 256)
     return "the CPU kernel takes head dimensions from 1 to 256";
-  if (p.window) return not_yet("window is");
-  if (p.num_sink_keys) return not_yet("num_sink_keys is");
-  if (p.sink_logits) return not_yet("sink_logits is");
-  if (p.cu_seqlens) return not_yet("cu_seqlens is");
-  if (p.key_start || p.key_end) return not_yet("key_start and key_end are");
   return "";
 }
 
@@ -108,36 +143,16 @@ void forward(const AttentionParams& params) {
 void backward(const AttentionParams& params) {
   const Kernels& kernels = cpu::chosen_kernels();
   Call call = make_call(params, kernels);
-  const cpu::Sizes& sizes = call.sizes;
   const Parallel parallel = params.parallel ? *params.parallel : serial();
-  const std::int64_t heads = sizes.batch * sizes.key_heads;
-  if (heads == 0) return;
-
-  const std::int64_t lanes = kernels.tile.lanes, parts = call.plan.parts;
-  const auto row_floats = [&](std::int64_t size) { return (size + lanes - 1) / lanes * lanes; };
-  // One slot a task where parts are added up later, else one a worker.
-  const std::int64_t slots = parts > 1 ? call.plan.backward_tasks : parallel.workers;
-  const bool dk_in_place = sums_in_place(call, call.dk, sizes.head_dim, lanes);
-  const bool dv_in_place = sums_in_place(call, call.dv, sizes.value_dim, lanes);
-  const Floats dk_sums(dk_in_place ? 0 : slots * sizes.keys * row_floats(sizes.head_dim));
-  const Floats dv_sums(dv_in_place ? 0 : slots * sizes.keys * row_floats(sizes.value_dim));
-  if (!dk_in_place) call.dk_sums = dk_sums.data();
-  if (!dv_in_place) call.dv_sums = dv_sums.data();
-
+  if (params.dlearned_strength)
+    std::fill_n(params.dlearned_strength, params.batch * params.query_heads * params.queries, 0.0f);
+  const BackwardMemory memory(call, params, kernels.tile.lanes, parallel.workers);
   const std::int64_t space = kernels.backward_floats(call);
-  const Floats memory(space * parallel.workers);
+  const Floats workspaces(space * parallel.workers);
   parallel.run(call.plan.backward_tasks, [&](std::int64_t task, std::int64_t worker) {
-    const std::int64_t slot = parts > 1 ? task : worker;
-    kernels.backward(call, task, slot, memory.data() + worker * space);
-    if (parts == 1) kernels.write_sums(call, task, slot, 1, 0, sizes.keys);
+    kernels.backward(call, task, worker, workspaces.data() + worker * space);
   });
-  if (parts == 1) return;
-  constexpr std::int64_t kRows = 64;
-  const std::int64_t chunks = (sizes.keys + kRows - 1) / kRows;
-  parallel.run(heads * chunks, [&](std::int64_t task, std::int64_t) {
-    const std::int64_t head = task / chunks, begin = task % chunks * kRows;
-    kernels.write_sums(call, head, head * parts, parts, begin, std::min(sizes.keys, begin + kRows));
-  });
+  if (params.dsink_logits) memory.sum_sinks(call, params.dsink_logits);
 }
 
 }  // namespace xsa::kernels

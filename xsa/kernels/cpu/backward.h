@@ -1,13 +1,16 @@
 // The backward of one instruction set: the exclusion's gradients as prologue, then flash
 // attention's backward with dy in dz's place.
 //
-// A task is a part of one key/value head: some blocks of queries of the heads in its group, one
-// after the other, each meeting all keys that it sees. P^T and dS^T of a block of keys are made
-// panel by panel and stay in L2; dQ stays local; dK and dV are summed in place over the task.
+// A task is a part of one key/value head: a run of keys, met by all blocks of queries of the heads
+// in its group, one after the other. P^T and dS^T of a block of keys are made panel by panel and
+// stay in L2. dK and dV of its keys are the task's own, summed in place; dQ is local to a block of
+// queries, and the parts that share one add theirs in the parts' order, each waiting for its turn.
 //
 // FLOPs: 2 (3 D + 2 Dv) for each visible (query, key) pair, one 2^x each, and 12 Dv a query for the
-// exclusion. Bytes: q, z, dz, dq once; k, v and the sums of dk, dv once a query block.
+// exclusion. Bytes: q, z, dz, dq once a part; k, v and the sums of dk, dv once a query block.
 #pragma once
+
+#include <sched.h>
 
 #include "xsa/kernels/cpu/forward.h"
 
@@ -18,8 +21,10 @@ struct BackwardSpace {
   float *q, *dy;                  // panels [D][width], [Dv][width]
   float *q_columns, *dy_columns;  // pieces of columns [queries][piece]
   float *dq, *p, *ds;             // panels [D][width], [keys][width], [keys][width]
-  float *lse, *delta;             // [queries]; lse in base 2
-  float *rows, *z, *w, *dz, *quads, *k, *v;
+  float *start, *delta;           // [queries]; -lse in base 2 and -delta: what sums start from
+  float *rows, *z, *w, *dz, *quads, *k, *v, *unused;
+  Bounds bounds;
+  KeyRange* rows_of_panel;  // key rows of the current block of keys that panel n sees
   Index floats;
 
   BackwardSpace(const Call& call, float* memory) {
@@ -33,33 +38,39 @@ struct BackwardSpace {
     dq = carver.take(block * dim);
     p = carver.take(block * call.plan.key_block);
     ds = carver.take(block * call.plan.key_block);
-    lse = carver.take(block);
+    start = carver.take(block);
     delta = carver.take(block);
     rows = carver.take(panel * max_of(dim, value_dim));
     z = carver.take(value_dim);
     w = carver.take(value_dim);
-    dz = carver.take(value_dim);
+    unused = carver.take(value_dim);
     quads = carver.take(kLanes * max_of(dim, value_dim));
     k = carver.take(call.plan.key_block * packed_stride(call.sizes.head_dim));
     v = carver.take(call.plan.key_block * packed_stride(call.sizes.value_dim));
+    bounds.begin = carver.take_indices(block);
+    bounds.end = carver.take_indices(block);
+    rows_of_panel = reinterpret_cast<KeyRange*>(carver.take_indices(2 * panels_of(block)));
     floats = carver.at - memory;
   }
 };
 
-/// Where a task adds up dk or dv: rows of fp32 that hold whole vectors.
+/// Where a task adds up dk or dv: fp32 rows that hold whole vectors, from key `first` on.
 struct Sums {
   float* data;
-  Index stride;
+  Index stride, first;
+  float* row(Index key) const { return data + (key - first) * stride; }
 };
 
-/// One block of queries of one query head.
+/// One block of queries of one query head, and the part's keys.
 struct Block {
   Index b, h, begin, count;
+  KeyRange keys;
   Index panels() const { return panels_of(count); }
 };
 
 struct GradientPanel : Span {
-  float *q, *dy, *dq, *p, *ds, *lse, *delta;
+  float *q, *dy, *dq, *p, *ds, *start, *delta;
+  Bounds bounds;
 };
 
 HWY_INLINE GradientPanel panel_of(const Call& call, const BackwardSpace& space, const Block& block,
@@ -68,8 +79,15 @@ HWY_INLINE GradientPanel panel_of(const Call& call, const BackwardSpace& space, 
   const Index dim = span.begin * padded(call.sizes.head_dim);
   const Index value_dim = span.begin * padded(call.sizes.value_dim);
   const Index keys = span.begin * call.plan.key_block;
-  return {span,           space.q + dim,   space.dy + value_dim,   space.dq + dim,
-          space.p + keys, space.ds + keys, space.lse + span.begin, space.delta + span.begin};
+  return {span,
+          space.q + dim,
+          space.dy + value_dim,
+          space.dq + dim,
+          space.p + keys,
+          space.ds + keys,
+          space.start + span.begin,
+          space.delta + span.begin,
+          {space.bounds.begin + span.begin, space.bounds.end + span.begin}};
 }
 
 /// Rows of one vector of queries to pieces of columns, as dK and dV read them.
@@ -88,13 +106,39 @@ inline void rows_to_columns(const float* rows, Index count, Index size, float fa
   }
 }
 
-/// q, dy, lse and delta of a panel; the exclusion's direct part into dv; dq = 0.
+/// dy of one row from dz, in place; returns -delta. If the own key is the part's, the exclusion's
+/// direct part goes to dv and da is written.
+HWY_INLINE float start_row(const Call& call, const BackwardSpace& space, const Block& block,
+                           Index t, float* dz, Sums dv) {
+  const Sizes& sizes = call.sizes;
+  const Index at = (block.b * sizes.query_heads + block.h) * sizes.queries + t;
+  const Index key_head = block.h / (sizes.query_heads / sizes.key_heads);
+  const Index place = sizes.own_offset + t;
+  const bool ours = contains(block.keys, place);
+  load_row(row_at(call.dz, call.type, block.b, block.h, t), call.type, call.dz.element,
+           sizes.value_dim, dz);
+  load_row(row_at(call.z, call.type, block.b, block.h, t), call.type, call.z.element,
+           sizes.value_dim, space.z);
+  const float delta = dot(space.z, dz, padded(sizes.value_dim)) - (call.dlse ? call.dlse[at] : 0);
+  if (call.dsink_rows)
+    call.dsink_rows[at] = -std::exp(call.sink_logits[block.h] - call.lse[at]) * delta;
+  const bool excludes = call.learned_strength || call.strength != 0;
+  if (const Index own = excludes ? own_key(call, block.b, t) : -1; own >= 0) {
+    load_row(row_at(call.v, call.type, block.b, key_head, own), call.type, call.v.element,
+             sizes.value_dim, space.w);
+    const float da = exclude_row_backward(dz, space.z, space.w, sizes.value_dim,
+                                          strength_of(call, block.b, block.h, t), call.c[at],
+                                          call.eps, ours ? dv.row(own) : space.unused);
+    if (ours && call.dlearned_strength) call.dlearned_strength[at] = da;
+  }
+  return -delta;
+}
+
+/// q, dy, lse and delta of a panel; dq = 0.
 inline void start_panel(const Call& call, const BackwardSpace& space, const Block& block,
                         const GradientPanel& panel, Sums dv) {
   const Sizes& sizes = call.sizes;
   const Index dim = padded(sizes.head_dim), value_dim = padded(sizes.value_dim);
-  const Index key_head = block.h / (sizes.query_heads / sizes.key_heads);
-  const bool excludes = call.learned_strength || call.strength != 0;
   const Index first = block.begin + panel.begin;
 
   for (Index r = 0; r < panel.count; ++r)
@@ -107,28 +151,13 @@ inline void start_panel(const Call& call, const BackwardSpace& space, const Bloc
   rows_to_columns(space.rows, panel.count, sizes.head_dim, static_cast<float>(call.scale),
                   panel.begin, block.count, space.q_columns);
 
+  const float* lse = call.lse + (block.b * sizes.query_heads + block.h) * sizes.queries + first;
   for (Index r = 0; r < panel.count; ++r) {
-    const Index t = first + r;
-    const Index at = (block.b * sizes.query_heads + block.h) * sizes.queries + t;
-    float* dz = space.rows + r * value_dim;
-    load_row(row_at(call.dz, call.type, block.b, block.h, t), call.type, call.dz.element,
-             sizes.value_dim, dz);
-    load_row(row_at(call.z, call.type, block.b, block.h, t), call.type, call.z.element,
-             sizes.value_dim, space.z);
-    panel.delta[r] = dot(space.z, dz, value_dim) - (call.dlse ? call.dlse[at] : 0);
-    panel.lse[r] = call.lse[at] == -INFINITY  // no visible key: p is 0
-                       ? INFINITY
-                       : call.lse[at] * static_cast<float>(kLog2E);
-    if (excludes) {
-      load_row(row_at(call.v, call.type, block.b, key_head, sizes.own_offset + t), call.type,
-               call.v.element, sizes.value_dim, space.w);
-      const float da = exclude_row_backward(dz, space.z, space.w, sizes.value_dim,
-                                            strength_of(call, block.b, block.h, t), call.c[at],
-                                            call.eps, dv.data + (sizes.own_offset + t) * dv.stride);
-      if (call.dlearned_strength) call.dlearned_strength[at] = da;
-    }
+    panel.delta[r] = start_row(call, space, block, first + r, space.rows + r * value_dim, dv);
+    // Without a visible key every p is 0.
+    panel.start[r] = lse[r] == -INFINITY ? lse[r] : -lse[r] * static_cast<float>(kLog2E);
   }
-  for (Index r = panel.count; r < panel.width; ++r) panel.delta[r] = 0, panel.lse[r] = INFINITY;
+  for (Index r = panel.count; r < panel.width; ++r) panel.delta[r] = 0, panel.start[r] = -INFINITY;
   for (Index j = 0; j < panel.vectors; ++j)
     rows_to_panel(space.rows + j * kLanes * value_dim, value_dim,
                   min_of(kLanes, panel.count - j * kLanes), sizes.value_dim, 1.0f, space.quads,
@@ -138,45 +167,64 @@ inline void start_panel(const Call& call, const BackwardSpace& space, const Bloc
   for (Index n = 0; n < dim * panel.width; ++n) panel.dq[n] = 0;
 }
 
+template <int R, int N>
+HWY_INLINE void start_tile(Vec (&acc)[R][N], const float* start) {
+  HWY_UNROLL(8)
+  for (int j = 0; j < N; ++j) {
+    const Vec first = hn::LoadU(kF, start + j * kLanes);
+    HWY_UNROLL(8)
+    for (int i = 0; i < R; ++i) acc[i][j] = first;
+  }
+}
+
+template <int R, int N>
+HWY_INLINE void zero_masked(Vec (&acc)[R][N], const Segment& segment, const LaneBounds& lanes,
+                            Index r) {
+  if (!segment.masked) return;
+  for (int j = 0; j < N; ++j)
+    if (segment.masked >> j & 1)
+      for (int i = 0; i < R; ++i)
+        acc[i][j] = hn::IfThenElseZero(sees(lanes, (segment.first + j) * kLanes, r + i), acc[i][j]);
+}
+
+/// p = ds = 0 in rows [begin, end) and vectors [first, last).
+HWY_INLINE void zero_rows(const GradientPanel& panel, Index begin, Index end, Index first,
+                          Index last) {
+  for (Index r = begin; r < end; ++r)
+    for (Index l = first * kLanes; l < last * kLanes; l += kLanes) {
+      hn::StoreU(hn::Zero(kF), kF, panel.p + r * panel.width + l);
+      hn::StoreU(hn::Zero(kF), kF, panel.ds + r * panel.width + l);
+    }
+}
+
 /// P^T = 2^(s - lse) and dS^T = P (dP - delta) of one segment; zero where masked.
 template <int N>
-HWY_NOINLINE void score_gradient_segment(const Segment& segment, const Call& call, Rows k, Rows v,
+HWY_NOINLINE void score_gradient_segment(const Segment& segment, const LaneBounds& lanes,
+                                         const Call& call, Rows k, Rows v,
                                          const GradientPanel& panel) {
   const Index lane = segment.first * kLanes, width = panel.width;
   by_rows<kTileRows>(segment.begin, segment.end, [&](auto rows, Index r) {
     constexpr int R = decltype(rows)::value;
-    float* p = panel.p + r * width;
-    float* ds = panel.ds + r * width;
+    float* p = panel.p + r * width + lane;
     Vec acc[R][N];
-    zero_tile(acc);
+    start_tile(acc, panel.start + lane);
     multiply_add(acc, k.data + r * k.stride, k.stride, 1, panel.q + lane, width,
                  call.sizes.head_dim);
     HWY_UNROLL(8)
     for (int i = 0; i < R; ++i)
-      for (int j = 0; j < N; ++j)
-        acc[i][j] = exp2(hn::Sub(acc[i][j], hn::LoadU(kF, panel.lse + lane + j * kLanes)));
-    if (segment.masked)
-      for (int i = 0; i < R; ++i) acc[i][0] = hn::IfThenElseZero(sees(segment, r + i), acc[i][0]);
-    store_tile(acc, p + lane, width);
+      for (int j = 0; j < N; ++j) acc[i][j] = exp2(acc[i][j]);
+    zero_masked(acc, segment, lanes, r);
+    store_tile(acc, p, width);
 
-    zero_tile(acc);
+    start_tile(acc, panel.delta + lane);
     multiply_add(acc, v.data + r * v.stride, v.stride, 1, panel.dy + lane, width,
                  call.sizes.value_dim);
     HWY_UNROLL(8)
     for (int i = 0; i < R; ++i)
-      for (int j = 0; j < N; ++j) {
-        const Index at = lane + j * kLanes;
-        acc[i][j] = hn::Mul(hn::Sub(acc[i][j], hn::LoadU(kF, panel.delta + at)),
-                            hn::LoadU(kF, p + i * width + at));
-      }
-    if (segment.masked)
-      for (int i = 0; i < R; ++i) acc[i][0] = hn::IfThenElseZero(sees(segment, r + i), acc[i][0]);
-    store_tile(acc, ds + lane, width);
-    for (int i = 0; i < R; ++i)  // what the vectors before see, for the sums over queries
-      for (Index l = 0; l < lane; l += kLanes) {
-        hn::StoreU(hn::Zero(kF), kF, p + i * width + l);
-        hn::StoreU(hn::Zero(kF), kF, ds + i * width + l);
-      }
+      for (int j = 0; j < N; ++j)
+        acc[i][j] = hn::Mul(acc[i][j], hn::LoadU(kF, p + i * width + j * kLanes));
+    zero_masked(acc, segment, lanes, r);
+    store_tile(acc, panel.ds + r * width + lane, width);
   });
 }
 
@@ -202,41 +250,50 @@ HWY_NOINLINE void query_gradient_segment(const Segment& segment, Rows k, Index s
   });
 }
 
-/// One panel meets one block of keys. Rows [rows, block_rows) it does not see.
-HWY_INLINE void gradient_tile(const Call& call, const GradientPanel& panel, Rows k, Rows v,
-                              Index rows, Index block_rows, Index own) {
-  const Segments segments = segments_of(call.sizes.is_causal, rows, own, panel.vectors);
-  for (int n = 0; n < segments.count; ++n) {
-    const Segment& segment = segments.at[n];
-    with_vectors<kPanelVectors>(panel.vectors - segment.first, [&](auto vectors) {
-      constexpr int N = decltype(vectors)::value;
-      score_gradient_segment<N>(segment, call, k, v, panel);
-      query_gradient_segment<N>(segment, k, call.sizes.head_dim, panel);
-    });
-  }
-  // A tile of dK or dV reads up to kSumRows - 1 rows after the last that the panel sees.
-  const Index zeros = min_of(block_rows, rows + kSumRows - 1) - rows;
-  for (Index n = rows * panel.width; n < (rows + zeros) * panel.width; ++n)
-    panel.p[n] = panel.ds[n] = 0;
+/// One panel meets rows [key, key + rows). Returns the rows that it sees; a tile of dK or dV may
+/// read kSumRows - 1 rows on either side of them.
+HWY_INLINE KeyRange gradient_tile(const Call& call, const GradientPanel& panel, Rows k, Rows v,
+                                  Index key, Index rows) {
+  const Segments segments = segments_of(panel.bounds, key, rows, panel.vectors);
+  if (segments.count == 0) return {0, 0};
+  const LaneBounds lanes = lane_bounds(panel.bounds, key, rows, panel.width);
+  const KeyRange seen{segments.begin(), segments.end()};
+  Index filled = max_of(0, seen.begin - (kSumRows - 1));
+  for_segments(segments, [&](auto count, const Segment& segment) {
+    constexpr int N = decltype(count)::value;
+    zero_rows(panel, filled, segment.begin, 0, panel.vectors);
+    zero_rows(panel, segment.begin, segment.end, 0, segment.first);
+    zero_rows(panel, segment.begin, segment.end, segment.first + N, panel.vectors);
+    score_gradient_segment<N>(segment, lanes, call, k, v, panel);
+    query_gradient_segment<N>(segment, k, call.sizes.head_dim, panel);
+    filled = segment.end;
+  });
+  zero_rows(panel, filled, min_of(rows, filled + kSumRows - 1), 0, panel.vectors);
+  return seen;
 }
 
 /// sums[row] += sum over the block's queries of A^T[row][query] * columns[query], where A is p or
-/// ds. `own`: the own key of the block's first query, from the block of keys on.
+/// ds, for rows [key, key + rows).
 template <int N, float* GradientPanel::*A>
 HWY_NOINLINE void sum_piece(const Call& call, const BackwardSpace& space, const Block& block,
-                            Index rows, Index own, const float* piece, float* sums, Index stride) {
+                            Index key, Index rows, const float* piece, float* sums, Index stride) {
   constexpr Index kWidth = N * kLanes;
+  Index first = 0, last = 0;  // the queries that see a tile: neither falls from tile to tile
   const auto tile = [&](auto tile_rows, Index r) {
     constexpr int R = decltype(tile_rows)::value;
+    while (first < block.count && space.bounds.end[first] <= key + r) ++first;
+    while (last < block.count && space.bounds.begin[last] < key + r + R) ++last;
     Vec acc[R][N];
     load_tile(acc, sums + r * stride, stride);
-    const Index first = call.sizes.is_causal ? max_of(0, r - own) : 0;  // query that sees row r
     for (Index n = 0; n < block.panels(); ++n) {
+      const KeyRange seen = space.rows_of_panel[n];
+      if (r + R <= seen.begin || r >= seen.end) continue;
       const GradientPanel panel = panel_of(call, space, block, n);
-      const Index skip = max_of(0, first - panel.begin);
-      if (skip >= panel.count) continue;
-      multiply_add(acc, panel.*A + r * panel.width + skip, panel.width, 1,
-                   piece + (panel.begin + skip) * kWidth, kWidth, panel.count - skip);
+      const Index begin = max_of(0, first - panel.begin);
+      const Index end = min_of(panel.count, last - panel.begin);
+      if (begin >= end) continue;
+      multiply_add(acc, panel.*A + r * panel.width + begin, panel.width, 1,
+                   piece + (panel.begin + begin) * kWidth, kWidth, end - begin);
     }
     store_tile(acc, sums + r * stride, stride);
   };
@@ -247,114 +304,146 @@ HWY_NOINLINE void sum_piece(const Call& call, const BackwardSpace& space, const 
 
 template <float* GradientPanel::*A>
 HWY_INLINE void sum_columns(const Call& call, const BackwardSpace& space, const Block& block,
-                            Index rows, Index own, const float* columns, Index size, float* sums,
-                            Index stride) {
+                            Index key, Index rows, const float* columns, Index size, Sums sums) {
   const Index vectors = ceil_div(size, kLanes);
   for (Index n = 0; n < pieces_of(vectors, kSumVectors); ++n) {
     const Index first = piece_begin(vectors, kSumVectors, n);
     const Index count = piece_begin(vectors, kSumVectors, n + 1) - first;
     with_vectors<kSumVectors>(count, [&](auto piece) {
-      sum_piece<decltype(piece)::value, A>(call, space, block, rows, own,
+      sum_piece<decltype(piece)::value, A>(call, space, block, key, rows,
                                            columns + first * kLanes * block.count,
-                                           sums + first * kLanes, stride);
+                                           sums.row(key) + first * kLanes, sums.stride);
     });
   }
 }
 
+/// Which parts add to dq of a block of queries: [first, last], in this order.
+struct Turns {
+  Index first, last;
+};
+
+/// All parts between the first and the last key that the block sees; part 0 where it sees none.
+HWY_INLINE Turns turns_of(const Call& call, Index b, Index begin, Index count) {
+  KeyRange all{call.sizes.keys, 0};
+  for (Index pass = 0; pass < passes_of(call); ++pass) {
+    const KeyRange low = keys_of(call, pass, b, begin);
+    const KeyRange high = keys_of(call, pass, b, begin + count - 1);
+    if (low.begin >= high.end) continue;
+    all = {min_of(all.begin, low.begin), max_of(all.end, high.end)};
+  }
+  if (all.begin >= all.end) return {0, 0};
+  return {all.begin / call.plan.part_keys, (all.end - 1) / call.plan.part_keys};
+}
+
+/// dq of one panel, times scale, added to what the parts before left; the last one writes it.
 inline void finish_panel(const Call& call, const BackwardSpace& space, const Block& block,
-                         const GradientPanel& panel) {
-  const Index dim = padded(call.sizes.head_dim);
+                         const GradientPanel& panel, bool is_first, bool is_last) {
+  const Sizes& sizes = call.sizes;
+  const Index dim = padded(sizes.head_dim);
   for (Index j = 0; j < panel.vectors; ++j)
     panel_to_rows(panel.dq + j * kLanes, panel.width, min_of(kLanes, panel.count - j * kLanes),
-                  call.sizes.head_dim, hn::Set(kF, static_cast<float>(call.scale)), space.quads,
+                  sizes.head_dim, hn::Set(kF, static_cast<float>(call.scale)), space.quads,
                   space.rows + j * kLanes * dim, dim);
-  for (Index r = 0; r < panel.count; ++r)
-    store_row(space.rows + r * dim, 1.0f,
-              row_at(call.dq, call.type, block.b, block.h, block.begin + panel.begin + r),
-              call.type, call.dq.element, call.sizes.head_dim);
+  for (Index r = 0; r < panel.count; ++r) {
+    const Index t = block.begin + panel.begin + r;
+    float* row = space.rows + r * dim;
+    if (!(is_first && is_last)) {
+      float* sum =
+          reinterpret_cast<float*>(row_at(call.dq_sums, Element::kFloat32, block.b, block.h, t));
+      const Index step = call.dq_sums.element;
+      for (Index d = 0; d < sizes.head_dim; ++d) {
+        if (!is_first) row[d] += sum[d * step];
+        if (!is_last) sum[d * step] = row[d];
+      }
+    }
+    if (is_last)
+      store_row(row, 1.0f, row_at(call.dq, call.type, block.b, block.h, t), call.type,
+                call.dq.element, sizes.head_dim);
+  }
+}
+
+/// Every part that adds to a block's dq waits until the one before has. Tasks start in order, so
+/// that part is done or at work.
+HWY_INLINE void wait_for_turn(const std::int32_t* turn, Index part) {
+  for (int spin = 0; __atomic_load_n(turn, __ATOMIC_ACQUIRE) != part; ++spin)
+    if (spin > 1000) sched_yield();
 }
 
 inline void backward_block(const Call& call, const BackwardSpace& space, const Block& block,
-                           Sums dk, Sums dv) {
+                           Index part, Sums dk, Sums dv) {
   const Sizes& sizes = call.sizes;
+  const Turns turns = turns_of(call, block.b, block.begin, block.count);
+  if (part < turns.first || part > turns.last) return;
   const Index key_head = block.h / (sizes.query_heads / sizes.key_heads);
   for (Index n = 0; n < block.panels(); ++n)
     start_panel(call, space, block, panel_of(call, space, block, n), dv);
 
-  const Index keys = visible_keys_end(sizes, block.begin + block.count);
-  for (Index key = 0; key < keys; key += call.plan.key_block) {
-    const Index rows = min_of(call.plan.key_block, keys - key);
-    const Index own = sizes.own_offset + block.begin - key;
-    const Rows k =
-        rows_of(call.k, call.type, block.b, key_head, key, rows, sizes.head_dim, space.k);
-    const Rows v =
-        rows_of(call.v, call.type, block.b, key_head, key, rows, sizes.value_dim, space.v);
-    for (Index n = 0; n < block.panels(); ++n) {
-      const GradientPanel panel = panel_of(call, space, block, n);
-      const Index seen = visible_keys_end(sizes, block.begin + panel.begin + panel.count) - key;
-      if (seen > 0) gradient_tile(call, panel, k, v, min_of(rows, seen), rows, own + panel.begin);
+  for (Index pass = 0; pass < passes_of(call); ++pass) {
+    const KeyRange seen = fill_bounds(call, pass, block.b, block.begin, block.count, space.bounds);
+    const KeyRange keys = intersect(seen, block.keys);
+    for (Index key = keys.begin; key < keys.end; key += call.plan.key_block) {
+      const Index rows = min_of(call.plan.key_block, keys.end - key);
+      const Rows k =
+          rows_of(call.k, call.type, block.b, key_head, key, rows, sizes.head_dim, space.k);
+      const Rows v =
+          rows_of(call.v, call.type, block.b, key_head, key, rows, sizes.value_dim, space.v);
+      for (Index n = 0; n < block.panels(); ++n)
+        space.rows_of_panel[n] =
+            gradient_tile(call, panel_of(call, space, block, n), k, v, key, rows);
+      sum_columns<&GradientPanel::p>(call, space, block, key, rows, space.dy_columns,
+                                     sizes.value_dim, dv);
+      sum_columns<&GradientPanel::ds>(call, space, block, key, rows, space.q_columns,
+                                      sizes.head_dim, dk);
     }
-    sum_columns<&GradientPanel::p>(call, space, block, rows, own, space.dy_columns, sizes.value_dim,
-                                   dv.data + key * dv.stride, dv.stride);
-    sum_columns<&GradientPanel::ds>(call, space, block, rows, own, space.q_columns, sizes.head_dim,
-                                    dk.data + key * dk.stride, dk.stride);
   }
+  std::int32_t* turn = call.turns +
+                       (block.b * sizes.query_heads + block.h) * call.plan.query_blocks +
+                       block.begin / call.plan.query_block;
+  wait_for_turn(turn, part - turns.first);
   for (Index n = 0; n < block.panels(); ++n)
-    finish_panel(call, space, block, panel_of(call, space, block, n));
+    finish_panel(call, space, block, panel_of(call, space, block, n), part == turns.first,
+                 part == turns.last);
+  __atomic_store_n(turn, static_cast<std::int32_t>(part - turns.first + 1), __ATOMIC_RELEASE);
 }
 
-/// The sums of a slot, or the gradient itself where the plan lets a task write it.
-HWY_INLINE Sums sums_of(const Call& call, float* sums, const Strided& gradient, Index size,
-                        Index head_index, Index slot) {
-  const Index b = head_index / call.sizes.key_heads, h = head_index % call.sizes.key_heads;
-  if (!sums) return {reinterpret_cast<float*>(row_at(gradient, call.type, b, h, 0)), gradient.row};
-  return {sums + slot * call.sizes.keys * padded(size), padded(size)};
+/// The part's slot for sums, or the gradient itself where a task may add up there; zeroed.
+HWY_INLINE Sums start_sums(const Call& call, float* slots, const Strided& gradient, Index size,
+                           Index b, Index key_head, KeyRange keys, Index slot) {
+  Sums sums{slots + slot * call.plan.part_keys * padded(size), padded(size), keys.begin};
+  if (!slots)
+    sums = {reinterpret_cast<float*>(row_at(gradient, call.type, b, key_head, keys.begin)),
+            gradient.row, keys.begin};
+  for (Index key = keys.begin; key < keys.end; ++key)
+    for (Index d = 0; d < padded(size); ++d) sums.row(key)[d] = 0;
+  return sums;
 }
 
-inline void zero_rows(Sums sums, Index rows, Index size) {
-  for (Index r = 0; r < rows; ++r)
-    for (Index d = 0; d < padded(size); ++d) sums.data[r * sums.stride + d] = 0;
+inline void write_sums(const Call& call, const float* slots, Sums sums, const Strided& gradient,
+                       Index size, Index b, Index key_head, KeyRange keys) {
+  if (!slots) return;
+  for (Index key = keys.begin; key < keys.end; ++key)
+    store_row(sums.row(key), 1.0f, row_at(gradient, call.type, b, key_head, key), call.type,
+              gradient.element, size);
 }
 
 void backward_task(const Call& call, std::int64_t task, std::int64_t slot, float* workspace) {
   const Sizes& sizes = call.sizes;
   const Plan& plan = call.plan;
   const BackwardSpace space(call, workspace);
-  const Index head_index = task / plan.parts, part = task % plan.parts;
-  const Index b = head_index / sizes.key_heads, key_head = head_index % sizes.key_heads;
-  const Sums dk = sums_of(call, call.dk_sums, call.dk, sizes.head_dim, head_index, slot);
-  const Sums dv = sums_of(call, call.dv_sums, call.dv, sizes.value_dim, head_index, slot);
-  zero_rows(dk, sizes.keys, sizes.head_dim);
-  zero_rows(dv, sizes.keys, sizes.value_dim);
+  const Index heads = sizes.batch * sizes.key_heads;
+  const Index part = task / heads;  // first parts first: where causal, they are the heaviest
+  const Index b = task % heads / sizes.key_heads, key_head = task % sizes.key_heads;
+  const KeyRange keys{part * plan.part_keys, min_of(sizes.keys, (part + 1) * plan.part_keys)};
+  const Sums dk = start_sums(call, call.dk_sums, call.dk, sizes.head_dim, b, key_head, keys, slot);
+  const Sums dv = start_sums(call, call.dv_sums, call.dv, sizes.value_dim, b, key_head, keys, slot);
   const Index group = sizes.query_heads / sizes.key_heads;
-  const Index end = part_begin(sizes, plan, part + 1);
-  for (Index unit = part_begin(sizes, plan, part); unit < end; ++unit) {
-    const Index begin = unit % plan.query_blocks * plan.query_block;
-    const Block block{b, key_head * group + unit / plan.query_blocks, begin,
-                      min_of(plan.query_block, sizes.queries - begin)};
-    backward_block(call, space, block, dk, dv);
-  }
-}
-
-inline void write_rows(const Call& call, float* sums, const Strided& gradient, Index size,
-                       Index head_index, Index first_slot, Index parts, Index begin, Index end) {
-  if (!sums) return;
-  const Index b = head_index / call.sizes.key_heads, h = head_index % call.sizes.key_heads;
-  const Index slot_floats = call.sizes.keys * padded(size);
-  for (Index r = begin; r < end; ++r) {
-    float* total = sums + first_slot * slot_floats + r * padded(size);
-    for (Index part = 1; part < parts; ++part)
-      for (Index d = 0; d < padded(size); ++d) total[d] += total[part * slot_floats + d];
-    store_row(total, 1.0f, row_at(gradient, call.type, b, h, r), call.type, gradient.element, size);
-  }
-}
-
-void write_sums(const Call& call, std::int64_t head_index, std::int64_t first_slot,
-                std::int64_t parts, std::int64_t begin, std::int64_t end) {
-  write_rows(call, call.dk_sums, call.dk, call.sizes.head_dim, head_index, first_slot, parts, begin,
-             end);
-  write_rows(call, call.dv_sums, call.dv, call.sizes.value_dim, head_index, first_slot, parts,
-             begin, end);
+  for (Index h = key_head * group; h < (key_head + 1) * group; ++h)
+    for (Index begin = 0; begin < sizes.queries; begin += plan.query_block)
+      backward_block(call, space,
+                     {b, h, begin, min_of(plan.query_block, sizes.queries - begin), keys}, part, dk,
+                     dv);
+  write_sums(call, call.dk_sums, dk, call.dk, sizes.head_dim, b, key_head, keys);
+  write_sums(call, call.dv_sums, dv, call.dv, sizes.value_dim, b, key_head, keys);
 }
 
 std::int64_t backward_floats(const Call& call) { return BackwardSpace(call, nullptr).floats; }

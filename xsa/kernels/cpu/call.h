@@ -37,9 +37,14 @@ struct Call {
   Strided q, k, v, z, dz, dq, dk, dv;
   float *lse = nullptr, *c = nullptr;
   const float* dlse = nullptr;
-  float *dlearned_strength = nullptr, *dsink_logits = nullptr;
-  // Backward: fp32 sums [slot][S][whole vectors], or null where dk (dv) itself takes them.
+  float* dlearned_strength = nullptr;  // zeroed
+  // Backward's memory. Sums of a part's dk and dv, fp32 [slot][part_keys][whole vectors], or null
+  // where dk (dv) itself takes them; of dq, where parts share it; how many parts have added to dq
+  // of a (batch, query head, query block), zeroed; -exp(sink - lse) delta [B, H, T], or null.
   float *dk_sums = nullptr, *dv_sums = nullptr;
+  Strided dq_sums;
+  std::int32_t* turns = nullptr;
+  float* dsink_rows = nullptr;
 };
 
 /// Rotary positions (xsa/kernels/rope.h).
@@ -79,11 +84,7 @@ struct Kernels {
   std::int64_t (*forward_floats)(const Call&);   // workspace of one worker
   std::int64_t (*backward_floats)(const Call&);  // the same
   void (*forward)(const Call&, std::int64_t task, float* workspace);
-  /// Leaves its part of dk and dv in sums slot `slot`.
   void (*backward)(const Call&, std::int64_t task, std::int64_t slot, float* workspace);
-  /// Adds up the `parts` slots from first_slot on and writes rows [begin, end) of dk and dv.
-  void (*write_sums)(const Call&, std::int64_t head_index, std::int64_t first_slot,
-                     std::int64_t parts, std::int64_t begin, std::int64_t end);
   std::int64_t (*decode_floats)(const DecodeCall&);  // workspace of one worker
   /// `split` counts those of all sequences.
   void (*decode_split)(const DecodeCall&, std::int64_t b, std::int64_t key_head, std::int64_t split,

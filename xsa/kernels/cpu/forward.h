@@ -1,22 +1,53 @@
 // The forward of one instruction set: flash attention, then the exclusion as its epilogue.
 //
 // A task is one block of queries of one head. Queries are vector lanes: a panel holds up to
-// kPanelVectors vectors of them, Q, scores and y transposed, so that row maximum and sum are
-// vertical and rows of K and V are read as broadcasts, without packing.
+// kPanelVectors vectors of them, Q, scores and y transposed, so that maximum and sum are vertical
+// and rows of K and V are read as broadcasts, without packing.
+//
+// The softmax is optimistic: a row's reference, what its exponents are taken from, is the largest
+// score among the first few keys that it sees, and stays. So 2^(s - reference) happens in the
+// registers where s was summed, starting from -reference, and nothing is ever rescaled; only where
+// a tile's sum of weights passes kLargestSum, the reference is raised and the tile done again.
 //
 // FLOPs: 2 (D + Dv) for each visible (query, key) pair, one 2^x each, and 6 Dv a query for the
 // exclusion. Bytes: q and z once; k and v once a query block (from L2 or L3).
 #pragma once
 
-#include <cmath>
-
+#include "xsa/kernels/core/mask.h"
 #include "xsa/kernels/cpu/exclude_row.h"
+#include "xsa/kernels/cpu/simd.h"
 
 namespace xsa::kernels::cpu {
 namespace {
 
+/// The weights of a row may sum up to it in one tile: 2^40. y stays below it, times S and the
+/// largest value.
+constexpr float kLargestSum = 1.099511627776e12f;
+
+/// What query t sees in a pass: its sink keys in the first, if there may be any, then its near keys
+/// that are not among them.
+HWY_INLINE KeyRange keys_of(const Call& call, Index pass, Index b, Index t) {
+  const VisibleKeys keys = visible_keys(call.mask, b, t);
+  if (pass == 0 && call.mask.num_sink_keys > 0) return keys.sinks;
+  return {max_of(keys.near.begin, call.mask.num_sink_keys > 0 ? keys.sinks.end : 0), keys.near.end};
+}
+HWY_INLINE Index passes_of(const Call& call) { return call.mask.num_sink_keys > 0 ? 2 : 1; }
+
+/// Fills the bounds of queries [begin, begin + count) for a pass; returns the keys that any sees.
+inline KeyRange fill_bounds(const Call& call, Index pass, Index b, Index begin, Index count,
+                            Bounds bounds) {
+  for (Index n = 0; n < count; ++n) {
+    const KeyRange keys = keys_of(call, pass, b, begin + n);
+    bounds.begin[n] = keys.begin, bounds.end[n] = keys.end;
+  }
+  for (Index n = count; n < padded(count); ++n)
+    bounds.begin[n] = bounds.begin[count - 1], bounds.end[n] = bounds.end[count - 1];
+  return {bounds.begin[0], bounds.end[count - 1]};
+}
+
 struct ForwardSpace {
-  float *q, *y, *s, *max, *sum, *rows, *w, *quads, *k, *v;
+  float *q, *y, *s, *max, *start, *sum, *rows, *w, *quads, *k, *v;
+  Bounds bounds;
   Index floats;
 
   ForwardSpace(const Call& call, float* memory) {
@@ -27,137 +58,220 @@ struct ForwardSpace {
     y = carver.take(block * value_dim);
     s = carver.take(call.plan.key_block * panel);
     max = carver.take(block);
+    start = carver.take(block);
     sum = carver.take(block);
     rows = carver.take(panel * max_of(dim, value_dim));
     w = carver.take(value_dim);
     quads = carver.take(kLanes * max_of(dim, value_dim));
     k = carver.take(call.plan.key_block * packed_stride(call.sizes.head_dim));
     v = carver.take(call.plan.key_block * packed_stride(call.sizes.value_dim));
+    bounds.begin = carver.take_indices(block);
+    bounds.end = carver.take_indices(block);
     floats = carver.at - memory;
   }
 };
 
+/// max: the reference, -inf before the first visible key; start: what scores start from, -max or 0.
 struct Panel : Span {
-  float *q, *y, *max, *sum;  // [D][width], [Dv][width], [width], [width]
+  float *q, *y, *max, *start, *sum;  // [D][width], [Dv][width], [width] each
+  Bounds bounds;
 };
 
 HWY_INLINE Panel panel_of(const Call& call, const ForwardSpace& space, Index queries, Index n) {
   const Span span = span_of(queries, n);
-  return {span, space.q + span.begin * padded(call.sizes.head_dim),
-          space.y + span.begin * padded(call.sizes.value_dim), space.max + span.begin,
-          space.sum + span.begin};
+  return {span,
+          space.q + span.begin * padded(call.sizes.head_dim),
+          space.y + span.begin * padded(call.sizes.value_dim),
+          space.max + span.begin,
+          space.start + span.begin,
+          space.sum + span.begin,
+          {space.bounds.begin + span.begin, space.bounds.end + span.begin}};
 }
 
-/// Scores of one segment into s [rows][width], and their maxima into max. All pointers are at the
-/// segment's first vector.
+/// A copy of a panel's references.
+struct References {
+  float max[kPanelVectors * kLanes], start[kPanelVectors * kLanes];
+  explicit References(const Panel& panel) {
+    for (Index l = 0; l < panel.width; ++l) max[l] = panel.max[l], start[l] = panel.start[l];
+  }
+};
+
+HWY_INLINE bool all_settled(const Panel& panel) {
+  for (Index j = 0; j < panel.width; j += kLanes)
+    if (!hn::AllFalse(kF, hn::Eq(hn::LoadU(kF, panel.max + j), hn::Set(kF, -INFINITY))))
+      return false;
+  return true;
+}
+
+/// The first visible scores of lanes without a reference give it.
+template <int R, int N>
+HWY_NOINLINE void settle(Vec (&acc)[R][N], float* max, float* start) {
+  const Vec none = hn::Set(kF, -INFINITY);
+  for (int j = 0; j < N; ++j) {
+    const Vec before = hn::LoadU(kF, max + j * kLanes);
+    Vec top = none;
+    for (int i = 0; i < R; ++i) top = hn::Max(acc[i][j], top);
+    const auto now = hn::And(hn::Eq(before, none), hn::Ne(top, none));
+    const Vec reference = hn::IfThenElseZero(now, top);
+    for (int i = 0; i < R; ++i) acc[i][j] = hn::Sub(acc[i][j], reference);
+    hn::StoreU(hn::IfThenElse(now, top, before), kF, max + j * kLanes);
+    hn::StoreU(hn::Sub(hn::LoadU(kF, start + j * kLanes), reference), kF, start + j * kLanes);
+  }
+}
+
+/// Scores of R rows from `start` on, -inf where masked.
+template <int R, int N>
+HWY_INLINE void score_rows(Vec (&acc)[R][N], const Segment& segment, const LaneBounds& lanes,
+                           Rows k, Index size, const Panel& panel, Index r, const float* start) {
+  const Index lane = segment.first * kLanes;
+  HWY_UNROLL(8)
+  for (int j = 0; j < N; ++j) {
+    const Vec first = start ? hn::LoadU(kF, start + lane + j * kLanes) : hn::Zero(kF);
+    HWY_UNROLL(8)
+    for (int i = 0; i < R; ++i) acc[i][j] = first;
+  }
+  multiply_add(acc, k.data + r * k.stride, k.stride, 1, panel.q + lane, panel.width, size);
+  if (segment.masked)
+    for (int j = 0; j < N; ++j)
+      if (segment.masked >> j & 1)
+        for (int i = 0; i < R; ++i)
+          acc[i][j] = hn::IfThenElse(sees(lanes, lane + j * kLanes, r + i), acc[i][j],
+                                     hn::Set(kF, -INFINITY));
+}
+
+/// Weights 2^(score - reference) of one segment into s, added up into sum.
 template <int N>
-HWY_NOINLINE void score_segment(const Segment& segment, Rows k, Index size, const float* q,
-                                Index width, float* s, float* max) {
-  Vec top[N];
-  for (int j = 0; j < N; ++j) top[j] = hn::LoadU(kF, max + j * kLanes);
+HWY_NOINLINE void weigh_segment(const Segment& segment, const LaneBounds& lanes, Rows k, Index size,
+                                const Panel& panel, bool& settled, float* s, float* sum) {
+  const Index lane = segment.first * kLanes;
   by_rows<kTileRows>(segment.begin, segment.end, [&](auto rows, Index r) {
     constexpr int R = decltype(rows)::value;
     Vec acc[R][N];
-    zero_tile(acc);
-    multiply_add(acc, k.data + r * k.stride, k.stride, 1, q, width, size);
-    if (segment.masked)
-      for (int i = 0; i < R; ++i)
-        acc[i][0] = hn::IfThenElse(sees(segment, r + i), acc[i][0], hn::Set(kF, -INFINITY));
-    HWY_UNROLL(8)
-    for (int i = 0; i < R; ++i)
-      for (int j = 0; j < N; ++j) top[j] = hn::Max(acc[i][j], top[j]);
-    store_tile(acc, s + r * width, width);
-  });
-  for (int j = 0; j < N; ++j) hn::StoreU(top[j], kF, max + j * kLanes);
-}
-
-/// s = 2^(s - max), added up into sum.
-template <int N>
-HWY_NOINLINE void exponentiate_segment(const Segment& segment, Index width, float* s,
-                                       const float* max, float* sum) {
-  Vec total[N], reference[N];
-  for (int j = 0; j < N; ++j) {
-    total[j] = hn::LoadU(kF, sum + j * kLanes);
-    const Vec top = hn::LoadU(kF, max + j * kLanes);
-    reference[j] = hn::IfThenZeroElse(hn::Eq(top, hn::Set(kF, -INFINITY)), top);
-  }
-  for (Index r = segment.begin; r < segment.end; ++r)
-    for (int j = 0; j < N; ++j) {
-      float* at = s + r * width + j * kLanes;
-      const Vec p = exp2(hn::Sub(hn::LoadU(kF, at), reference[j]));
-      total[j] = hn::Add(total[j], p);
-      hn::StoreU(p, kF, at);
+    score_rows(acc, segment, lanes, k, size, panel, r, panel.start);
+    if (!settled) {
+      settle(acc, panel.max + lane, panel.start + lane);
+      settled = all_settled(panel);
     }
-  for (int j = 0; j < N; ++j) hn::StoreU(total[j], kF, sum + j * kLanes);
+    HWY_UNROLL(8)
+    for (int j = 0; j < N; ++j) {
+      Vec total = hn::LoadU(kF, sum + lane + j * kLanes);
+      HWY_UNROLL(8)
+      for (int i = 0; i < R; ++i) {
+        acc[i][j] = exp2(acc[i][j]);
+        total = hn::Add(total, acc[i][j]);
+      }
+      hn::StoreU(total, kF, sum + lane + j * kLanes);
+    }
+    store_tile(acc, s + r * panel.width + lane, panel.width);
+  });
 }
 
-/// y = rescale * y + V^T p for one segment.
+/// The largest scores of one segment into top.
+template <int N>
+HWY_NOINLINE void top_of_segment(const Segment& segment, const LaneBounds& lanes, Rows k,
+                                 Index size, const Panel& panel, float* top) {
+  top += segment.first * kLanes;
+  by_rows<4>(segment.begin, segment.end, [&](auto rows, Index r) {
+    constexpr int R = decltype(rows)::value;
+    Vec acc[R][N];
+    score_rows(acc, segment, lanes, k, size, panel, r, nullptr);
+    for (int j = 0; j < N; ++j) {
+      Vec largest = hn::LoadU(kF, top + j * kLanes);
+      for (int i = 0; i < R; ++i) largest = hn::Max(acc[i][j], largest);
+      hn::StoreU(largest, kF, top + j * kLanes);
+    }
+  });
+}
+
+/// y += V^T p for one segment.
 template <int N>
 HWY_NOINLINE void value_segment(const Segment& segment, Rows v, Index size, const float* s,
-                                Index width, const float* rescale, float* y) {
-  Vec factor[N];
-  for (int j = 0; j < N; ++j)
-    factor[j] = rescale ? hn::LoadU(kF, rescale + j * kLanes) : hn::Set(kF, 1.0f);
+                                const Panel& panel) {
+  const Index lane = segment.first * kLanes, width = panel.width;
   const float* first = v.data + segment.begin * v.stride;
+  const float* p = s + segment.begin * width + lane;
   const Index steps = segment.end - segment.begin;
   const bool guarded = segment.masked && !all_finite(first, v.stride, steps, size);
   by_rows<kTileRows>(0, size, [&](auto rows, Index d) {
     constexpr int R = decltype(rows)::value;
     Vec acc[R][N];
-    load_tile(acc, y + d * width, width);
-    HWY_UNROLL(8)
-    for (int i = 0; i < R; ++i)
-      for (int j = 0; j < N; ++j) acc[i][j] = hn::Mul(factor[j], acc[i][j]);
-    const float* p = s + segment.begin * width;
+    float* y = panel.y + d * width + lane;
+    load_tile(acc, y, width);
     if (guarded)
       multiply_add_guarded(acc, first + d, 1, v.stride, p, width, steps);
     else
       multiply_add(acc, first + d, 1, v.stride, p, width, steps);
-    store_tile(acc, y + d * width, width);
+    store_tile(acc, y, width);
   });
 }
 
-/// New maximum in, old maximum and sum in memory: what y and sum shrink by. Exactly 1 where the
-/// maximum stays.
-HWY_INLINE void rescale_sums(Index vectors, const float* new_max, float* max, float* sum,
-                             float* rescale) {
-  for (Index j = 0; j < vectors * kLanes; j += kLanes) {
-    const Vec before = hn::LoadU(kF, max + j), now = hn::LoadU(kF, new_max + j);
-    const Vec one = hn::Set(kF, 1.0f);
-    const Vec factor = hn::IfThenElse(hn::Eq(before, now), one, exp2(hn::Sub(before, now)));
-    hn::StoreU(factor, kF, rescale + j);
-    hn::StoreU(hn::Mul(factor, hn::LoadU(kF, sum + j)), kF, sum + j);
-    hn::StoreU(now, kF, max + j);
-  }
+/// body(Int<N>, segment) for every segment of a tile.
+template <class Body>
+HWY_INLINE void for_segments(const Segments& segments, const Body& body) {
+  for (int n = 0; n < segments.count; ++n)
+    with_vectors<kPanelVectors>(segments.at[n].count,
+                                [&](auto count) { body(count, segments.at[n]); });
 }
 
-/// One panel meets one block of keys. `own`: the own key of its first query, from the block on.
+/// Weights of a whole tile. False where a row's sum left what fp32 holds well; NaN is no number.
+HWY_INLINE bool weigh_tile(const Call& call, const Segments& segments, const LaneBounds& lanes,
+                           Rows k, const Panel& panel, float* s, float* sum) {
+  for (Index j = 0; j < panel.width; ++j) sum[j] = 0;
+  bool settled = all_settled(panel);
+  for_segments(segments, [&](auto count, const Segment& segment) {
+    weigh_segment<decltype(count)::value>(segment, lanes, k, call.sizes.head_dim, panel, settled, s,
+                                          sum);
+  });
+  for (Index j = 0; j < panel.width; j += kLanes)
+    if (!hn::AllTrue(kF, hn::Le(hn::LoadU(kF, sum + j), hn::Set(kF, kLargestSum)))) return false;
+  return true;
+}
+
+/// Raises the reference of the rows whose sum is too large to their largest score in this tile. The
+/// other rows go back to where they were `before`, so that the tile gives them the same bits again:
+/// a row does not depend on its neighbours.
+HWY_NOINLINE void raise_references(const Call& call, const Segments& segments,
+                                   const LaneBounds& lanes, Rows k, const Panel& panel,
+                                   const References& before, const float* sum) {
+  float top[kPanelVectors * kLanes], factor[kPanelVectors * kLanes];
+  for (Index l = 0; l < panel.width; ++l) top[l] = -INFINITY;
+  for_segments(segments, [&](auto count, const Segment& segment) {
+    top_of_segment<decltype(count)::value>(segment, lanes, k, call.sizes.head_dim, panel, top);
+  });
+  for (Index j = 0; j < panel.width; j += kLanes) {
+    const Vec old = hn::LoadU(kF, before.max + j), now = hn::LoadU(kF, top + j);
+    const auto raised =
+        hn::And(hn::Gt(hn::LoadU(kF, sum + j), hn::Set(kF, kLargestSum)), hn::Gt(now, old));
+    const Vec shrink = hn::IfThenElse(raised, exp2(hn::Sub(old, now)), hn::Set(kF, 1.0f));
+    hn::StoreU(shrink, kF, factor + j);
+    hn::StoreU(hn::Mul(shrink, hn::LoadU(kF, panel.sum + j)), kF, panel.sum + j);
+    hn::StoreU(hn::IfThenElse(raised, now, old), kF, panel.max + j);
+    hn::StoreU(hn::IfThenElse(raised, hn::Neg(now), hn::LoadU(kF, before.start + j)), kF,
+               panel.start + j);
+  }
+  for (Index d = 0; d < call.sizes.value_dim; ++d)
+    for (Index j = 0; j < panel.width; j += kLanes) {
+      float* y = panel.y + d * panel.width + j;
+      hn::StoreU(hn::Mul(hn::LoadU(kF, factor + j), hn::LoadU(kF, y)), kF, y);
+    }
+}
+
+/// One panel meets one block of keys: rows [key, key + rows).
 HWY_INLINE void forward_tile(const Call& call, const ForwardSpace& space, const Panel& panel,
-                             Rows k, Rows v, Index rows, Index own) {
-  const Segments segments = segments_of(call.sizes.is_causal, rows, own, panel.vectors);
-  float new_max[kPanelVectors * kLanes], rescale[kPanelVectors * kLanes];
-  __builtin_memcpy(new_max, panel.max, panel.width * sizeof(float));
-  for (int n = 0; n < segments.count; ++n) {
-    const Segment& segment = segments.at[n];
-    const Index lane = segment.first * kLanes;
-    with_vectors<kPanelVectors>(panel.vectors - segment.first, [&](auto vectors) {
-      score_segment<decltype(vectors)::value>(segment, k, call.sizes.head_dim, panel.q + lane,
-                                              panel.width, space.s + lane, new_max + lane);
-    });
+                             Rows k, Rows v, Index key, Index rows) {
+  const Segments segments = segments_of(panel.bounds, key, rows, panel.vectors);
+  if (segments.count == 0) return;
+  const LaneBounds lanes = lane_bounds(panel.bounds, key, rows, panel.width);
+  float sum[kPanelVectors * kLanes];
+  const References before(panel);
+  if (!weigh_tile(call, segments, lanes, k, panel, space.s, sum)) {
+    raise_references(call, segments, lanes, k, panel, before, sum);
+    weigh_tile(call, segments, lanes, k, panel, space.s, sum);
   }
-  rescale_sums(panel.vectors, new_max, panel.max, panel.sum, rescale);
-  for (int n = 0; n < segments.count; ++n) {
-    const Segment& segment = segments.at[n];
-    const Index lane = segment.first * kLanes;
-    // The first segment has every vector that a later one has.
-    with_vectors<kPanelVectors>(panel.vectors - segment.first, [&](auto vectors) {
-      constexpr int N = decltype(vectors)::value;
-      exponentiate_segment<N>(segment, panel.width, space.s + lane, panel.max + lane,
-                              panel.sum + lane);
-      value_segment<N>(segment, v, call.sizes.value_dim, space.s + lane, panel.width,
-                       n == 0 ? rescale + lane : nullptr, panel.y + lane);
-    });
-  }
+  for (Index j = 0; j < panel.width; ++j) panel.sum[j] += sum[j];
+  for_segments(segments, [&](auto count, const Segment& segment) {
+    value_segment<decltype(count)::value>(segment, v, call.sizes.value_dim, space.s, panel);
+  });
 }
 
 HWY_INLINE double strength_of(const Call& call, Index b, Index h, Index t) {
@@ -166,26 +280,54 @@ HWY_INLINE double strength_of(const Call& call, Index b, Index h, Index t) {
                                : call.strength;
 }
 
+/// A sink logit, in base 2, joins the sums. `start` becomes what y is multiplied with beside
+/// 1 / sum: not 1 where the sink is the new reference.
+HWY_INLINE void add_sink(float sink, const Panel& panel) {
+  for (Index j = 0; j < panel.width; j += kLanes) {
+    const Vec before = hn::LoadU(kF, panel.max + j), logit = hn::Set(kF, sink);
+    const Vec now = hn::Max(logit, before);
+    const Vec factor = exp2(hn::Sub(before, now));
+    const Vec sum = hn::MulAdd(factor, hn::LoadU(kF, panel.sum + j), exp2(hn::Sub(logit, now)));
+    hn::StoreU(factor, kF, panel.start + j);
+    hn::StoreU(sum, kF, panel.sum + j);
+    hn::StoreU(now, kF, panel.max + j);
+  }
+}
+
+/// The own key of query t, or -1 where it does not see it: then nothing is excluded.
+HWY_INLINE Index own_key(const Call& call, Index b, Index t) {
+  const Index own = call.sizes.own_offset + t;
+  return contains(visible_keys(call.mask, b, t), own) ? own : -1;
+}
+
 /// y, max and sum of a panel to z, lse and c. `t`: its first query.
 inline void finish_panel(const Call& call, const ForwardSpace& space, const Panel& panel, Index b,
                          Index h, Index t) {
   const Sizes& sizes = call.sizes;
   const Index stride = padded(sizes.value_dim);
   const Index key_head = h / (sizes.query_heads / sizes.key_heads);
+  if (call.sink_logits)
+    add_sink(static_cast<float>(call.sink_logits[h] * kLog2E), panel);
+  else
+    for (Index n = 0; n < panel.width; ++n) panel.start[n] = 1;
   for (Index j = 0; j * kLanes < panel.count; ++j) {
     const Vec sum = hn::LoadU(kF, panel.sum + j * kLanes);
-    const Vec inverse =
-        hn::IfThenZeroElse(hn::Eq(sum, hn::Zero(kF)), hn::Div(hn::Set(kF, 1.0f), sum));
+    const Vec inverse = hn::IfThenZeroElse(hn::Eq(sum, hn::Zero(kF)),
+                                           hn::Div(hn::LoadU(kF, panel.start + j * kLanes), sum));
     panel_to_rows(panel.y + j * kLanes, panel.width, min_of(kLanes, panel.count - j * kLanes),
                   sizes.value_dim, inverse, space.quads, space.rows + j * kLanes * stride, stride);
   }
   for (Index r = 0; r < panel.count; ++r) {
     float* y = space.rows + r * stride;
     for (Index d = sizes.value_dim; d < stride; ++d) y[d] = 0;
-    load_row(row_at(call.v, call.type, b, key_head, sizes.own_offset + t + r), call.type,
-             call.v.element, sizes.value_dim, space.w);
     const Index at = (b * sizes.query_heads + h) * sizes.queries + t + r;
-    call.c[at] = exclude_row(y, space.w, sizes.value_dim, strength_of(call, b, h, t + r), call.eps);
+    call.c[at] = 0;
+    if (const Index own = own_key(call, b, t + r); own >= 0) {
+      load_row(row_at(call.v, call.type, b, key_head, own), call.type, call.v.element,
+               sizes.value_dim, space.w);
+      call.c[at] =
+          exclude_row(y, space.w, sizes.value_dim, strength_of(call, b, h, t + r), call.eps);
+    }
     call.lse[at] = log_sum_exp(SoftmaxState<float>{panel.max[r], panel.sum[r]});
     store_row(y, 1.0f, row_at(call.z, call.type, b, h, t + r), call.type, call.z.element,
               sizes.value_dim);
@@ -205,7 +347,8 @@ inline void start_panel(const Call& call, const ForwardSpace& space, const Panel
                   static_cast<float>(call.scale * kLog2E), space.quads, panel.q + j * kLanes,
                   panel.width);
   for (Index n = 0; n < padded(call.sizes.value_dim) * panel.width; ++n) panel.y[n] = 0;
-  for (Index n = 0; n < panel.width; ++n) panel.max[n] = -INFINITY, panel.sum[n] = 0;
+  for (Index n = 0; n < panel.width; ++n)
+    panel.max[n] = -INFINITY, panel.start[n] = 0, panel.sum[n] = 0;
 }
 
 void forward_task(const Call& call, std::int64_t task, float* workspace) {
@@ -224,18 +367,14 @@ void forward_task(const Call& call, std::int64_t task, float* workspace) {
     const Panel panel = panel_of(call, space, queries, n);
     start_panel(call, space, panel, b, h, begin + panel.begin);
   }
-  const Index keys = visible_keys_end(sizes, begin + queries);
-  for (Index key = 0; key < keys; key += plan.key_block) {
-    const Index block_rows = min_of(plan.key_block, keys - key);
-    const Rows k =
-        rows_of(call.k, call.type, b, key_head, key, block_rows, sizes.head_dim, space.k);
-    const Rows v =
-        rows_of(call.v, call.type, b, key_head, key, block_rows, sizes.value_dim, space.v);
-    for (Index n = 0; n < panels; ++n) {
-      const Panel panel = panel_of(call, space, queries, n);
-      const Index first = begin + panel.begin;
-      const Index rows = min_of(block_rows, visible_keys_end(sizes, first + panel.count) - key);
-      if (rows > 0) forward_tile(call, space, panel, k, v, rows, sizes.own_offset + first - key);
+  for (Index pass = 0; pass < passes_of(call); ++pass) {
+    const KeyRange keys = fill_bounds(call, pass, b, begin, queries, space.bounds);
+    for (Index key = keys.begin; key < keys.end; key += plan.key_block) {
+      const Index rows = min_of(plan.key_block, keys.end - key);
+      const Rows k = rows_of(call.k, call.type, b, key_head, key, rows, sizes.head_dim, space.k);
+      const Rows v = rows_of(call.v, call.type, b, key_head, key, rows, sizes.value_dim, space.v);
+      for (Index n = 0; n < panels; ++n)
+        forward_tile(call, space, panel_of(call, space, queries, n), k, v, key, rows);
     }
   }
   for (Index n = 0; n < panels; ++n) {

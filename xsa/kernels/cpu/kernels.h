@@ -14,9 +14,9 @@ constexpr Kernels kernels_named(const char* name) {
   return {name,           {kLanes, kPanelVectors},
           forward_floats, backward_floats,
           forward_task,   backward_task,
-          write_sums,     decode_floats,
-          decode_split,   decode_merge,
-          rotary_tokens,  exclude_kernels()};
+          decode_floats,  decode_split,
+          decode_merge,   rotary_tokens,
+          exclude_kernels()};
 }
 
 }  // namespace

@@ -14,7 +14,6 @@ struct Tile {
 struct Sizes {
   std::int64_t batch = 0, query_heads = 0, key_heads = 0, queries = 0, keys = 0, head_dim = 0,
                value_dim = 0, own_offset = 0;
-  bool is_causal = false;
 };
 
 struct Plan {
@@ -22,18 +21,12 @@ struct Plan {
   std::int64_t query_blocks = 0;
   std::int64_t key_block = 0;
   std::int64_t panel = 0;           // queries of a full panel
-  std::int64_t forward_tasks = 0;   // (batch, query head, query block), heaviest block first
-  std::int64_t parts = 1;           // backward tasks of one key/value head
-  std::int64_t backward_tasks = 0;  // (batch, key/value head, part)
+  std::int64_t forward_tasks = 0;   // (query block, batch, query head), last block first
+  std::int64_t parts = 1;           // a key/value head's keys are cut into parts for the backward
+  std::int64_t part_keys = 0;       // keys of a part: whole key blocks
+  std::int64_t backward_tasks = 0;  // (part, batch, key/value head), first part first
 };
 
 Plan make_plan(const Sizes& sizes, Tile tile);
-
-/// Key rows [0, visible_keys_end) are all that queries before `query_end` see.
-std::int64_t visible_keys_end(const Sizes& sizes, std::int64_t query_end);
-
-/// The units (query head of the group, query block) of one part of a key/value head's backward:
-/// [part_begin(part), part_begin(part + 1)), cut so that parts score about the same number of keys.
-std::int64_t part_begin(const Sizes& sizes, const Plan& plan, std::int64_t part);
 
 }  // namespace xsa::kernels::cpu

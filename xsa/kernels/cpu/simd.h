@@ -145,18 +145,30 @@ HWY_INLINE void zero_tile(Vec (&acc)[R][N]) {
   }
 }
 
-/// 2^x for x <= 127; exactly 0 below kExp2Floor; NaN stays NaN (M 5).
+/// 2^x; exactly 0 below kExp2Floor - 1/2, at least 2^127 above 127; NaN stays NaN (M 5).
 HWY_INLINE Vec exp2(Vec x) {
-  // Adding 1.5 * 2^23 rounds to an integer, which 127 makes the exponent's bits.
-  const Vec magic = hn::Set(kF, 12582912.0f + 127.0f);
+#if HWY_TARGET == HWY_AVX3
+  const Vec magic = hn::Set(kF, 12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
+#else
+  // Comparisons and no Min and Max, which lose a NaN on some targets.
+  const Vec high = hn::Set(kF, 127.0f), low = hn::Set(kF, kExp2Floor - 1.0f);
+  x = hn::IfThenElse(hn::Gt(x, high), high, hn::IfThenElse(hn::Lt(x, low), low, x));
+  const Vec magic = hn::Set(kF, 12582912.0f + 127.0f);  // and makes 127 + it the exponent's bits
+#endif
   const Vec rounded = hn::Add(x, magic);
-  const Vec f = hn::Sub(x, hn::Sub(rounded, magic));
+  const Vec whole = hn::Sub(rounded, magic);
+  const Vec f = hn::Sub(x, whole);
   Vec p = hn::Set(kF, kExp2[0]);
   HWY_UNROLL(5)
   for (int n = 1; n < 6; ++n) p = hn::MulAdd(p, f, hn::Set(kF, kExp2[n]));
+#if HWY_TARGET == HWY_AVX3
+  const __mmask16 normal =
+      _mm512_cmp_ps_mask(x.raw, hn::Set(kF, kExp2Floor).raw, _CMP_NLT_UQ);  // true for NaN
+  return Vec{_mm512_maskz_scalef_ps(normal, p.raw, whole.raw)};
+#else
   const hn::RebindToSigned<Floats> ints;
-  const Vec power = hn::BitCast(kF, hn::ShiftLeft<23>(hn::BitCast(ints, rounded)));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(kF, kExp2Floor)), hn::Mul(p, power));
+  return hn::Mul(p, hn::BitCast(kF, hn::ShiftLeft<23>(hn::BitCast(ints, rounded))));
+#endif
 }
 
 HWY_INLINE float dot(const float* a, const float* b, Index padded_size) {
@@ -296,44 +308,91 @@ inline void panel_to_rows(const float* panel, Index width, Index count, Index si
       __builtin_memcpy(rows + r * stride + d, quads + d * kLanes + 4 * r, 4 * sizeof(float));
 }
 
-// ---- the causal tile
+// ---- masks
 
-/// Key rows [begin, end) of a tile that vectors first.. of a panel see, vectors before `first`
-/// none of them. Where masked, lane l of vector `first` sees row r only if r <= l + last.
+/// Keys [begin[n], end[n]) that query n of a block sees in one pass; neither falls with n. Whole
+/// vectors are filled: the last query's bounds are repeated.
+struct Bounds {
+  Index *begin, *end;
+};
+
+/// Key rows [begin, end) of a tile that vectors [first, first + count) of a panel see; where bit j
+/// of `masked` is set, not all lanes of vector first + j see all of them.
 struct Segment {
-  Index begin, end, first, last;
-  bool masked;
+  Index begin, end, first, count;
+  unsigned masked;
 };
 
-/// A tile is cut into at most kPanelVectors + 1 segments, so that no vector is computed that sees
-/// nothing.
+/// A tile cut so that hardly a vector is computed that sees nothing.
 struct Segments {
-  Segment at[kPanelVectors + 1];
+  Segment at[4 * kPanelVectors];
   int count = 0;
+  Index begin() const { return count == 0 ? 0 : at[0].begin; }
+  Index end() const { return count == 0 ? 0 : at[count - 1].end; }
 };
 
-/// `own`: the own key of the panel's first query, relative to the tile's first key.
-inline Segments segments_of(bool is_causal, Index rows, Index own, Index vectors) {
-  Segments segments;
-  if (!is_causal) {
-    segments.at[segments.count++] = {0, rows, 0, 0, false};
-    return segments;
-  }
-  Index begin = min_of(rows, max_of(0, own + 1));  // rows that every lane sees
-  if (begin > 0) segments.at[segments.count++] = {0, begin, 0, 0, false};
+/// The tile of a panel, given its queries' bounds, and key rows [key, key + rows).
+inline Segments segments_of(Bounds bounds, Index key, Index rows, Index vectors) {
+  // Rows that a lane of vector j sees, outwards to whole register tiles, and that all lanes see.
+  Index any_begin[kPanelVectors], any_end[kPanelVectors];
+  Index all_begin[kPanelVectors], all_end[kPanelVectors];
+  Index cuts[4 * kPanelVectors];
+  int count = 0;
+  const auto cut = [&](Index row) {
+    row = max_of(0, min_of(rows, row));
+    int n = count++;
+    for (; n > 0 && cuts[n - 1] > row; --n) cuts[n] = cuts[n - 1];
+    cuts[n] = row;
+  };
+  const auto down = [](Index row) { return row & -static_cast<Index>(kTileRows); };
   for (Index j = 0; j < vectors; ++j) {
-    const Index last = own + j * kLanes;
-    const Index end = min_of(rows, last + kLanes);
-    if (end <= begin) continue;
-    segments.at[segments.count++] = {begin, end, j, last, true};
-    begin = end;
+    const Index low = j * kLanes, high = low + kLanes - 1;
+    all_begin[j] = bounds.begin[high] - key, all_end[j] = bounds.end[low] - key;
+    any_begin[j] = down(bounds.begin[low] - key);
+    any_end[j] = down(bounds.end[high] - key + kTileRows - 1);
+    cut(any_begin[j]), cut(any_end[j]);
+    cut(down(all_begin[j] + kTileRows - 1)), cut(down(all_end[j]));
+  }
+  Segments segments;
+  for (int n = 0; n + 1 < count; ++n) {
+    if (cuts[n] == cuts[n + 1]) continue;
+    Segment segment{cuts[n], cuts[n + 1], 0, 0, 0};
+    for (Index j = 0; j < vectors; ++j) {
+      if (any_begin[j] > segment.begin || any_end[j] <= segment.begin) continue;
+      if (segment.count++ == 0) segment.first = j;
+      if (all_begin[j] > segment.begin || all_end[j] < segment.end)
+        segment.masked |= 1u << (j - segment.first);
+    }
+    if (segment.count == 0) continue;
+    Segment& before = segments.at[segments.count - 1];
+    if (segments.count > 0 && before.end == segment.begin && before.first == segment.first &&
+        before.count == segment.count && before.masked == segment.masked)
+      before.end = segment.end;
+    else
+      segments.at[segments.count++] = segment;
   }
   return segments;
 }
 
-/// Lanes of a masked segment's first vector that see row r.
-HWY_INLINE hn::Mask<Floats> sees(const Segment& segment, Index r) {
-  return hn::Ge(hn::Iota(kF, 0.0f), hn::Set(kF, static_cast<float>(r - segment.last)));
+/// The bounds of a panel's lanes from a tile's first key on.
+struct LaneBounds {
+  float begin[kPanelVectors * kLanes], end[kPanelVectors * kLanes];
+};
+
+inline LaneBounds lane_bounds(Bounds bounds, Index key, Index rows, Index width) {
+  LaneBounds lanes;
+  for (Index l = 0; l < width; ++l) {
+    lanes.begin[l] = static_cast<float>(max_of(0, min_of(rows, bounds.begin[l] - key)));
+    lanes.end[l] = static_cast<float>(max_of(0, min_of(rows, bounds.end[l] - key)));
+  }
+  return lanes;
+}
+
+/// Lanes of a vector, the one that starts at `lane`, that see row r.
+HWY_INLINE hn::Mask<Floats> sees(const LaneBounds& lanes, Index lane, Index r) {
+  const Vec row = hn::Set(kF, static_cast<float>(r));
+  return hn::And(hn::Ge(row, hn::LoadU(kF, lanes.begin + lane)),
+                 hn::Lt(row, hn::LoadU(kF, lanes.end + lane)));
 }
 
 /// Carves a workspace into arrays, each on a line of its own.
@@ -344,6 +403,7 @@ struct Carver {
     at += size(floats);
     return taken;
   }
+  Index* take_indices(Index count) { return reinterpret_cast<Index*>(take(2 * count)); }
   static Index size(Index floats) { return ceil_div(floats, 16) * 16; }
 };
 
