@@ -18,33 +18,33 @@ namespace xsa::kernels::cpu {
 namespace {
 
 struct BackwardSpace {
-  float *q, *dy;                  // panels [D][width], [Dv][width]
-  float *q_columns, *dy_columns;  // pieces of columns [queries][piece]
-  float *dq, *p, *ds;             // panels [D][width], [keys][width], [keys][width]
-  float *start, *delta;           // [queries]; -lse in base 2 and -delta: what sums start from
-  float *rows, *z, *w, *dz, *quads, *k, *v, *unused;
+  float *q, *dy;            // panels [D][width], [Dv][width]; dy times scale
+  float *q_copy, *dy_rows;  // rows: q where its own cannot be used, dy
+  float *dq, *p, *ds;       // panels [D][width], [keys][width], [keys][width]
+  float *start, *delta;     // [queries]; -lse in base 2, -delta scale: what sums start from
+  float *rows, *z, *w, *dz, *scratch, *k, *v;
   Bounds bounds;
   KeyRange* rows_of_panel;  // key rows of the current block of keys that panel n sees
   Index floats;
 
   BackwardSpace(const Call& call, float* memory) {
-    const Index panel = call.plan.panel, block = call.plan.query_block;
+    const Index block = call.plan.query_block;
     const Index dim = padded(call.sizes.head_dim), value_dim = padded(call.sizes.value_dim);
     Carver carver{memory};
     q = carver.take(block * dim);
     dy = carver.take(block * value_dim);
-    q_columns = carver.take(block * dim);
-    dy_columns = carver.take(block * value_dim);
+    q_copy = carver.take(block * packed_stride(call.sizes.head_dim));
+    dy_rows = carver.take(block * packed_stride(call.sizes.value_dim));
     dq = carver.take(block * dim);
     p = carver.take(block * call.plan.key_block);
     ds = carver.take(block * call.plan.key_block);
     start = carver.take(block);
     delta = carver.take(block);
-    rows = carver.take(panel * max_of(dim, value_dim));
-    z = carver.take(value_dim);
-    w = carver.take(value_dim);
-    unused = carver.take(value_dim);
-    quads = carver.take(kLanes * max_of(dim, value_dim));
+    rows = carver.take(kLanes * max_of(dim, value_dim));
+    z = carver.take(kLanes * value_dim);
+    w = carver.take(kLanes * value_dim);
+    dz = carver.take(kLanes * value_dim);
+    scratch = carver.take(kLanes * max_of(dim, value_dim));
     k = carver.take(call.plan.key_block * packed_stride(call.sizes.head_dim));
     v = carver.take(call.plan.key_block * packed_stride(call.sizes.value_dim));
     bounds.begin = carver.take_indices(block);
@@ -90,81 +90,46 @@ HWY_INLINE GradientPanel panel_of(const Call& call, const BackwardSpace& space, 
           {space.bounds.begin + span.begin, space.bounds.end + span.begin}};
 }
 
-/// Rows of one vector of queries to pieces of columns, as dK and dV read them.
-inline void rows_to_columns(const float* rows, Index count, Index size, float factor, Index begin,
-                            Index queries, float* columns) {
-  const Index vectors = ceil_div(size, kLanes), stride = vectors * kLanes;
-  const Vec scale = hn::Set(kF, factor);
-  for (Index n = 0; n < pieces_of(vectors, kSumVectors); ++n) {
-    const Index first = piece_begin(vectors, kSumVectors, n) * kLanes;
-    const Index width = piece_begin(vectors, kSumVectors, n + 1) * kLanes - first;
-    float* piece = columns + first * queries + begin * width;
-    for (Index r = 0; r < count; ++r)
-      for (Index d = 0; d < width; d += kLanes)
-        hn::StoreU(hn::Mul(scale, hn::LoadU(kF, rows + r * stride + first + d)), kF,
-                   piece + r * width + d);
-  }
-}
-
-/// dy of one row from dz, in place; returns -delta. If the own key is the part's, the exclusion's
-/// direct part goes to dv and da is written.
-HWY_INLINE float start_row(const Call& call, const BackwardSpace& space, const Block& block,
-                           Index t, float* dz, Sums dv) {
-  const Sizes& sizes = call.sizes;
-  const Index at = (block.b * sizes.query_heads + block.h) * sizes.queries + t;
-  const Index key_head = block.h / (sizes.query_heads / sizes.key_heads);
-  const Index place = sizes.own_offset + t;
-  const bool ours = contains(block.keys, place);
-  load_row(row_at(call.dz, call.type, block.b, block.h, t), call.type, call.dz.element,
-           sizes.value_dim, dz);
-  load_row(row_at(call.z, call.type, block.b, block.h, t), call.type, call.z.element,
-           sizes.value_dim, space.z);
-  const float delta = dot(space.z, dz, padded(sizes.value_dim)) - (call.dlse ? call.dlse[at] : 0);
-  if (call.dsink_rows)
-    call.dsink_rows[at] = -std::exp(call.sink_logits[block.h] - call.lse[at]) * delta;
-  const bool excludes = call.learned_strength || call.strength != 0;
-  if (const Index own = excludes ? own_key(call, block.b, t) : -1; own >= 0) {
-    load_row(row_at(call.v, call.type, block.b, key_head, own), call.type, call.v.element,
-             sizes.value_dim, space.w);
-    const float da = exclude_row_backward(dz, space.z, space.w, sizes.value_dim,
-                                          strength_of(call, block.b, block.h, t), call.c[at],
-                                          call.eps, ours ? dv.row(own) : space.unused);
-    if (ours && call.dlearned_strength) call.dlearned_strength[at] = da;
-  }
-  return -delta;
-}
-
-/// q, dy, lse and delta of a panel; dq = 0.
+/// dy of a panel: rows and, times scale, transposed; lse and delta; the exclusion's direct part of
+/// the part's own keys into dv, and da. dq = 0.
 inline void start_panel(const Call& call, const BackwardSpace& space, const Block& block,
                         const GradientPanel& panel, Sums dv) {
   const Sizes& sizes = call.sizes;
-  const Index dim = padded(sizes.head_dim), value_dim = padded(sizes.value_dim);
-  const Index first = block.begin + panel.begin;
-
-  for (Index r = 0; r < panel.count; ++r)
-    load_row(row_at(call.q, call.type, block.b, block.h, first + r), call.type, call.q.element,
-             sizes.head_dim, space.rows + r * dim);
-  for (Index j = 0; j < panel.vectors; ++j)
-    rows_to_panel(space.rows + j * kLanes * dim, dim, min_of(kLanes, panel.count - j * kLanes),
-                  sizes.head_dim, static_cast<float>(call.scale * kLog2E), space.quads,
-                  panel.q + j * kLanes, panel.width);
-  rows_to_columns(space.rows, panel.count, sizes.head_dim, static_cast<float>(call.scale),
-                  panel.begin, block.count, space.q_columns);
-
-  const float* lse = call.lse + (block.b * sizes.query_heads + block.h) * sizes.queries + first;
-  for (Index r = 0; r < panel.count; ++r) {
-    panel.delta[r] = start_row(call, space, block, first + r, space.rows + r * value_dim, dv);
-    // Without a visible key every p is 0.
-    panel.start[r] = lse[r] == -INFINITY ? lse[r] : -lse[r] * static_cast<float>(kLog2E);
+  const Index size = sizes.value_dim, stride = packed_stride(size);
+  const float scale = static_cast<float>(call.scale);
+  const bool excludes = call.learned_strength || call.strength != 0;
+  queries_to_panel(call, panel, block.b, block.h, block.begin + panel.begin,
+                   static_cast<float>(call.scale * kLog2E), space.rows, space.scratch, panel.q);
+  for (Index lane = 0; lane < panel.count; lane += kLanes) {
+    const Index count = min_of(kLanes, panel.count - lane);
+    const Index t = block.begin + panel.begin + lane;
+    const Rows z = whole_rows(call.z, call.type, block.b, block.h, t, count, size, space.z);
+    const Rows dz = whole_rows(call.dz, call.type, block.b, block.h, t, count, size, space.dz);
+    OwnRows own{};
+    if (excludes) own = own_rows(call, block.b, block.h, t, count, space.w);
+    float* dy = space.dy_rows + (panel.begin + lane) * stride;
+    GradientRow rows[kLanes];
+    for (Index r = 0; r < count; ++r) {
+      const Index key = sizes.own_offset + t + r;
+      rows[r] = {z.data + r * z.stride, dz.data + r * dz.stride, dy + r * stride,
+                 contains(block.keys, key) ? dv.row(key) : nullptr};
+    }
+    float z_dz[kLanes], da[kLanes];
+    const Index at = (block.b * sizes.query_heads + block.h) * sizes.queries + t;
+    exclude_rows_backward(rows, own, call.c + at, count, padded(size), call.eps, z_dz, da);
+    rows_to_panel({dy, stride}, count, size, scale, space.scratch, panel.dy + lane, panel.width);
+    for (Index r = 0; r < count; ++r) {
+      const float delta = z_dz[r] - (call.dlse ? call.dlse[at + r] : 0), lse = call.lse[at + r];
+      if (call.dlearned_strength && rows[r].dw) call.dlearned_strength[at + r] = da[r];
+      if (call.dsink_rows)
+        call.dsink_rows[at + r] = -std::exp(call.sink_logits[block.h] - lse) * delta;
+      panel.delta[lane + r] = -scale * delta;
+      // Without a visible key every p is 0.
+      panel.start[lane + r] = lse == -INFINITY ? lse : -lse * static_cast<float>(kLog2E);
+    }
   }
   for (Index r = panel.count; r < panel.width; ++r) panel.delta[r] = 0, panel.start[r] = -INFINITY;
-  for (Index j = 0; j < panel.vectors; ++j)
-    rows_to_panel(space.rows + j * kLanes * value_dim, value_dim,
-                  min_of(kLanes, panel.count - j * kLanes), sizes.value_dim, 1.0f, space.quads,
-                  panel.dy + j * kLanes, panel.width);
-  rows_to_columns(space.rows, panel.count, sizes.value_dim, 1.0f, panel.begin, block.count,
-                  space.dy_columns);
-  for (Index n = 0; n < dim * panel.width; ++n) panel.dq[n] = 0;
+  for (Index n = 0; n < padded(sizes.head_dim) * panel.width; ++n) panel.dq[n] = 0;
 }
 
 template <int R, int N>
@@ -197,7 +162,7 @@ HWY_INLINE void zero_rows(const GradientPanel& panel, Index begin, Index end, In
     }
 }
 
-/// P^T = 2^(s - lse) and dS^T = P (dP - delta) of one segment; zero where masked.
+/// P^T = 2^(s - lse) and dS^T = scale P (dP - delta) of one segment; zero where masked.
 template <int N>
 HWY_NOINLINE void score_gradient_segment(const Segment& segment, const LaneBounds& lanes,
                                          const Call& call, Rows k, Rows v,
@@ -273,11 +238,10 @@ HWY_INLINE KeyRange gradient_tile(const Call& call, const GradientPanel& panel, 
 }
 
 /// sums[row] += sum over the block's queries of A^T[row][query] * columns[query], where A is p or
-/// ds, for rows [key, key + rows).
+/// ds, for rows [key, key + rows) and N vectors of columns.
 template <int N, float* GradientPanel::*A>
 HWY_NOINLINE void sum_piece(const Call& call, const BackwardSpace& space, const Block& block,
-                            Index key, Index rows, const float* piece, float* sums, Index stride) {
-  constexpr Index kWidth = N * kLanes;
+                            Index key, Index rows, Rows columns, float* sums, Index stride) {
   Index first = 0, last = 0;  // the queries that see a tile: neither falls from tile to tile
   const auto tile = [&](auto tile_rows, Index r) {
     constexpr int R = decltype(tile_rows)::value;
@@ -293,7 +257,8 @@ HWY_NOINLINE void sum_piece(const Call& call, const BackwardSpace& space, const 
       const Index end = min_of(panel.count, last - panel.begin);
       if (begin >= end) continue;
       multiply_add(acc, panel.*A + r * panel.width + begin, panel.width, 1,
-                   piece + (panel.begin + begin) * kWidth, kWidth, end - begin);
+                   columns.data + (panel.begin + begin) * columns.stride, columns.stride,
+                   end - begin);
     }
     store_tile(acc, sums + r * stride, stride);
   };
@@ -304,14 +269,14 @@ HWY_NOINLINE void sum_piece(const Call& call, const BackwardSpace& space, const 
 
 template <float* GradientPanel::*A>
 HWY_INLINE void sum_columns(const Call& call, const BackwardSpace& space, const Block& block,
-                            Index key, Index rows, const float* columns, Index size, Sums sums) {
+                            Index key, Index rows, Rows columns, Index size, Sums sums) {
   const Index vectors = ceil_div(size, kLanes);
   for (Index n = 0; n < pieces_of(vectors, kSumVectors); ++n) {
     const Index first = piece_begin(vectors, kSumVectors, n);
     const Index count = piece_begin(vectors, kSumVectors, n + 1) - first;
     with_vectors<kSumVectors>(count, [&](auto piece) {
       sum_piece<decltype(piece)::value, A>(call, space, block, key, rows,
-                                           columns + first * kLanes * block.count,
+                                           {columns.data + first * kLanes, columns.stride},
                                            sums.row(key) + first * kLanes, sums.stride);
     });
   }
@@ -335,30 +300,35 @@ HWY_INLINE Turns turns_of(const Call& call, Index b, Index begin, Index count) {
   return {all.begin / call.plan.part_keys, (all.end - 1) / call.plan.part_keys};
 }
 
-/// dq of one panel, times scale, added to what the parts before left; the last one writes it.
+/// dq of one panel, added to what the parts before left; the last part writes it.
 inline void finish_panel(const Call& call, const BackwardSpace& space, const Block& block,
                          const GradientPanel& panel, bool is_first, bool is_last) {
-  const Sizes& sizes = call.sizes;
-  const Index dim = padded(sizes.head_dim);
-  for (Index j = 0; j < panel.vectors; ++j)
-    panel_to_rows(panel.dq + j * kLanes, panel.width, min_of(kLanes, panel.count - j * kLanes),
-                  sizes.head_dim, hn::Set(kF, static_cast<float>(call.scale)), space.quads,
-                  space.rows + j * kLanes * dim, dim);
-  for (Index r = 0; r < panel.count; ++r) {
-    const Index t = block.begin + panel.begin + r;
-    float* row = space.rows + r * dim;
-    if (!(is_first && is_last)) {
-      float* sum =
-          reinterpret_cast<float*>(row_at(call.dq_sums, Element::kFloat32, block.b, block.h, t));
-      const Index step = call.dq_sums.element;
-      for (Index d = 0; d < sizes.head_dim; ++d) {
-        if (!is_first) row[d] += sum[d * step];
-        if (!is_last) sum[d * step] = row[d];
+  const Index size = call.sizes.head_dim;
+  const bool direct = is_first && is_last && in_place(call.dq, call.type, size);
+  for (Index lane = 0; lane < panel.count; lane += kLanes) {
+    const Index count = min_of(kLanes, panel.count - lane);
+    const Index t = block.begin + panel.begin + lane;
+    char* dq = row_at(call.dq, call.type, block.b, block.h, t);
+    float* rows = direct ? reinterpret_cast<float*>(dq) : space.rows;
+    const Index stride = direct ? call.dq.row : padded(size);
+    panel_to_rows(panel.dq + lane, panel.width, count, size, hn::Set(kF, 1.0f), space.scratch, rows,
+                  stride);
+    if (direct) continue;
+    for (Index r = 0; r < count; ++r) {
+      float* row = rows + r * stride;
+      if (!(is_first && is_last)) {
+        float* sum = reinterpret_cast<float*>(
+            row_at(call.dq_sums, Element::kFloat32, block.b, block.h, t + r));
+        const Index step = call.dq_sums.element;
+        for (Index d = 0; d < size; ++d) {
+          if (!is_first) row[d] += sum[d * step];
+          if (!is_last) sum[d * step] = row[d];
+        }
       }
+      if (is_last)
+        store_row(row, 1.0f, dq + r * call.dq.row * element_size(call.type), call.type,
+                  call.dq.element, size);
     }
-    if (is_last)
-      store_row(row, 1.0f, row_at(call.dq, call.type, block.b, block.h, t), call.type,
-                call.dq.element, sizes.head_dim);
   }
 }
 
@@ -377,6 +347,12 @@ inline void backward_block(const Call& call, const BackwardSpace& space, const B
   const Index key_head = block.h / (sizes.query_heads / sizes.key_heads);
   for (Index n = 0; n < block.panels(); ++n)
     start_panel(call, space, block, panel_of(call, space, block, n), dv);
+  const Rows q = in_place(call.q, call.type, sizes.head_dim) && call.q.row % 256 != 0
+                     ? whole_rows(call.q, call.type, block.b, block.h, block.begin, block.count,
+                                  sizes.head_dim, nullptr)
+                     : copy_rows(call.q, call.type, block.b, block.h, block.begin, block.count,
+                                 sizes.head_dim, space.q_copy);
+  const Rows dy{space.dy_rows, packed_stride(sizes.value_dim)};
 
   for (Index pass = 0; pass < passes_of(call); ++pass) {
     const KeyRange seen = fill_bounds(call, pass, block.b, block.begin, block.count, space.bounds);
@@ -390,10 +366,8 @@ inline void backward_block(const Call& call, const BackwardSpace& space, const B
       for (Index n = 0; n < block.panels(); ++n)
         space.rows_of_panel[n] =
             gradient_tile(call, panel_of(call, space, block, n), k, v, key, rows);
-      sum_columns<&GradientPanel::p>(call, space, block, key, rows, space.dy_columns,
-                                     sizes.value_dim, dv);
-      sum_columns<&GradientPanel::ds>(call, space, block, key, rows, space.q_columns,
-                                      sizes.head_dim, dk);
+      sum_columns<&GradientPanel::p>(call, space, block, key, rows, dy, sizes.value_dim, dv);
+      sum_columns<&GradientPanel::ds>(call, space, block, key, rows, q, sizes.head_dim, dk);
     }
   }
   std::int32_t* turn = call.turns +

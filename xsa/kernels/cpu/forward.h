@@ -14,7 +14,7 @@
 #pragma once
 
 #include "xsa/kernels/core/mask.h"
-#include "xsa/kernels/cpu/exclude_row.h"
+#include "xsa/kernels/cpu/exclude_rows.h"
 #include "xsa/kernels/cpu/simd.h"
 
 namespace xsa::kernels::cpu {
@@ -36,17 +36,32 @@ HWY_INLINE Index passes_of(const Call& call) { return call.mask.num_sink_keys > 
 /// Fills the bounds of queries [begin, begin + count) for a pass; returns the keys that any sees.
 inline KeyRange fill_bounds(const Call& call, Index pass, Index b, Index begin, Index count,
                             Bounds bounds) {
-  for (Index n = 0; n < count; ++n) {
-    const KeyRange keys = keys_of(call, pass, b, begin + n);
-    bounds.begin[n] = keys.begin, bounds.end[n] = keys.end;
+  const KeyRange first = keys_of(call, pass, b, begin);
+  const KeyRange last = keys_of(call, pass, b, begin + count - 1);
+  // Bounds never fall and, where there are no documents, rise by one key a query at most.
+  const auto is_line = [&](Index rise) {
+    return rise == 0 || (rise == count - 1 && !call.mask.cu_seqlens);
+  };
+  const Index begin_rise = last.begin - first.begin, end_rise = last.end - first.end;
+  if (is_line(begin_rise) && is_line(end_rise)) {
+    const Index begin_step = begin_rise > 0, end_step = end_rise > 0;
+    for (Index n = 0; n < count; ++n) {
+      bounds.begin[n] = first.begin + n * begin_step;
+      bounds.end[n] = first.end + n * end_step;
+    }
+  } else {
+    for (Index n = 0; n < count; ++n) {
+      const KeyRange keys = keys_of(call, pass, b, begin + n);
+      bounds.begin[n] = keys.begin, bounds.end[n] = keys.end;
+    }
   }
   for (Index n = count; n < padded(count); ++n)
-    bounds.begin[n] = bounds.begin[count - 1], bounds.end[n] = bounds.end[count - 1];
-  return {bounds.begin[0], bounds.end[count - 1]};
+    bounds.begin[n] = last.begin, bounds.end[n] = last.end;
+  return {first.begin, last.end};
 }
 
 struct ForwardSpace {
-  float *q, *y, *s, *max, *start, *sum, *rows, *w, *quads, *k, *v;
+  float *q, *y, *s, *max, *start, *sum, *rows, *w, *scratch, *k, *v;
   Bounds bounds;
   Index floats;
 
@@ -60,9 +75,9 @@ struct ForwardSpace {
     max = carver.take(block);
     start = carver.take(block);
     sum = carver.take(block);
-    rows = carver.take(panel * max_of(dim, value_dim));
-    w = carver.take(value_dim);
-    quads = carver.take(kLanes * max_of(dim, value_dim));
+    rows = carver.take(kLanes * max_of(dim, value_dim));
+    w = carver.take(kLanes * value_dim);
+    scratch = carver.take(kLanes * max_of(dim, value_dim));
     k = carver.take(call.plan.key_block * packed_stride(call.sizes.head_dim));
     v = carver.take(call.plan.key_block * packed_stride(call.sizes.value_dim));
     bounds.begin = carver.take_indices(block);
@@ -294,58 +309,72 @@ HWY_INLINE void add_sink(float sink, const Panel& panel) {
   }
 }
 
-/// The own key of query t, or -1 where it does not see it: then nothing is excluded.
-HWY_INLINE Index own_key(const Call& call, Index b, Index t) {
-  const Index own = call.sizes.own_offset + t;
-  return contains(visible_keys(call.mask, b, t), own) ? own : -1;
+/// Whether query t sees its own key: only padding hides it.
+HWY_INLINE bool sees_own(const Call& call, Index b, Index t) {
+  if (!call.mask.key_start && !call.mask.key_end) return true;
+  return contains(visible_keys(call.mask, b, t), call.sizes.own_offset + t);
+}
+
+/// The own values of queries [t, t + count), count <= kLanes, in place or copied to `copy`.
+inline OwnRows own_rows(const Call& call, Index b, Index h, Index t, Index count, float* copy) {
+  const Sizes& sizes = call.sizes;
+  const Index key_head = h / (sizes.query_heads / sizes.key_heads);
+  const Rows rows = whole_rows(call.v, call.type, b, key_head, sizes.own_offset + t, count,
+                               sizes.value_dim, copy);
+  OwnRows own;
+  for (Index r = 0; r < kLanes; ++r) {
+    own.w[r] = r < count && sees_own(call, b, t + r) ? rows.data + r * rows.stride : nullptr;
+    own.strength[r] = r < count ? static_cast<float>(strength_of(call, b, h, t + r)) : 0;
+  }
+  return own;
 }
 
 /// y, max and sum of a panel to z, lse and c. `t`: its first query.
 inline void finish_panel(const Call& call, const ForwardSpace& space, const Panel& panel, Index b,
                          Index h, Index t) {
   const Sizes& sizes = call.sizes;
-  const Index stride = padded(sizes.value_dim);
-  const Index key_head = h / (sizes.query_heads / sizes.key_heads);
   if (call.sink_logits)
     add_sink(static_cast<float>(call.sink_logits[h] * kLog2E), panel);
   else
     for (Index n = 0; n < panel.width; ++n) panel.start[n] = 1;
-  for (Index j = 0; j * kLanes < panel.count; ++j) {
-    const Vec sum = hn::LoadU(kF, panel.sum + j * kLanes);
+  const bool direct = in_place(call.z, call.type, sizes.value_dim);
+  for (Index lane = 0; lane < panel.count; lane += kLanes) {
+    const Index count = min_of(kLanes, panel.count - lane), first = t + lane;
+    const Vec sum = hn::LoadU(kF, panel.sum + lane);
     const Vec inverse = hn::IfThenZeroElse(hn::Eq(sum, hn::Zero(kF)),
-                                           hn::Div(hn::LoadU(kF, panel.start + j * kLanes), sum));
-    panel_to_rows(panel.y + j * kLanes, panel.width, min_of(kLanes, panel.count - j * kLanes),
-                  sizes.value_dim, inverse, space.quads, space.rows + j * kLanes * stride, stride);
-  }
-  for (Index r = 0; r < panel.count; ++r) {
-    float* y = space.rows + r * stride;
-    for (Index d = sizes.value_dim; d < stride; ++d) y[d] = 0;
-    const Index at = (b * sizes.query_heads + h) * sizes.queries + t + r;
-    call.c[at] = 0;
-    if (const Index own = own_key(call, b, t + r); own >= 0) {
-      load_row(row_at(call.v, call.type, b, key_head, own), call.type, call.v.element,
-               sizes.value_dim, space.w);
-      call.c[at] =
-          exclude_row(y, space.w, sizes.value_dim, strength_of(call, b, h, t + r), call.eps);
-    }
-    call.lse[at] = log_sum_exp(SoftmaxState<float>{panel.max[r], panel.sum[r]});
-    store_row(y, 1.0f, row_at(call.z, call.type, b, h, t + r), call.type, call.z.element,
-              sizes.value_dim);
+                                           hn::Div(hn::LoadU(kF, panel.start + lane), sum));
+    char* z = row_at(call.z, call.type, b, h, first);
+    float* y = direct ? reinterpret_cast<float*>(z) : space.rows;
+    const Index stride = direct ? call.z.row : padded(sizes.value_dim);
+    panel_to_rows(panel.y + lane, panel.width, count, sizes.value_dim, inverse, space.scratch, y,
+                  stride);
+    const Index at = (b * sizes.query_heads + h) * sizes.queries + first;
+    exclude_rows(y, stride, own_rows(call, b, h, first, count, space.w), count,
+                 padded(sizes.value_dim), call.eps, call.c + at);
+    for (Index r = 0; r < count; ++r)
+      call.lse[at + r] = log_sum_exp(SoftmaxState<float>{panel.max[lane + r], panel.sum[lane + r]});
+    if (direct) continue;
+    for (Index r = 0; r < count; ++r)
+      store_row(y + r * stride, 1.0f, z + r * call.z.row * element_size(call.type), call.type,
+                call.z.element, sizes.value_dim);
   }
 }
 
-/// Q of a panel, transposed, times scale log2(e); an empty softmax.
+/// Q of a panel, transposed, times `factor`, into q [D][width].
+inline void queries_to_panel(const Call& call, const Span& span, Index b, Index h, Index t,
+                             float factor, float* rows, float* scratch, float* q) {
+  for (Index lane = 0; lane < span.count; lane += kLanes) {
+    const Index count = min_of(kLanes, span.count - lane);
+    rows_to_panel(whole_rows(call.q, call.type, b, h, t + lane, count, call.sizes.head_dim, rows),
+                  count, call.sizes.head_dim, factor, scratch, q + lane, span.width);
+  }
+}
+
+/// Q of a panel times scale log2(e); an empty softmax.
 inline void start_panel(const Call& call, const ForwardSpace& space, const Panel& panel, Index b,
                         Index h, Index t) {
-  const Index stride = padded(call.sizes.head_dim);
-  for (Index r = 0; r < panel.count; ++r)
-    load_row(row_at(call.q, call.type, b, h, t + r), call.type, call.q.element, call.sizes.head_dim,
-             space.rows + r * stride);
-  for (Index j = 0; j < panel.vectors; ++j)
-    rows_to_panel(space.rows + j * kLanes * stride, stride,
-                  min_of(kLanes, panel.count - j * kLanes), call.sizes.head_dim,
-                  static_cast<float>(call.scale * kLog2E), space.quads, panel.q + j * kLanes,
-                  panel.width);
+  queries_to_panel(call, panel, b, h, t, static_cast<float>(call.scale * kLog2E), space.rows,
+                   space.scratch, panel.q);
   for (Index n = 0; n < padded(call.sizes.value_dim) * panel.width; ++n) panel.y[n] = 0;
   for (Index n = 0; n < panel.width; ++n)
     panel.max[n] = -INFINITY, panel.start[n] = 0, panel.sum[n] = 0;
