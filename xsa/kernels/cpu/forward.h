@@ -384,9 +384,9 @@ void forward_task(const Call& call, std::int64_t task, float* workspace) {
   const Sizes& sizes = call.sizes;
   const Plan& plan = call.plan;
   const ForwardSpace space(call, workspace);
-  const Index heads = sizes.batch * sizes.query_heads;
-  const Index block = plan.query_blocks - 1 - task / heads;  // the heaviest first
-  const Index b = task % heads / sizes.query_heads, h = task % sizes.query_heads;
+  const Index head = task / plan.query_blocks;
+  const Index block = plan.query_blocks - 1 - task % plan.query_blocks;
+  const Index b = head / sizes.query_heads, h = head % sizes.query_heads;
   const Index key_head = h / (sizes.query_heads / sizes.key_heads);
   const Index begin = block * plan.query_block;
   const Index queries = min_of(plan.query_block, sizes.queries - begin);

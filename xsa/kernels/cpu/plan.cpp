@@ -9,7 +9,7 @@ constexpr std::int64_t kQueryBlock = 192;  // its Q and dO stay in L2 while all 
 constexpr std::int64_t kKeyBlock = 96;     // K, V and a panel's scores stay in L1
 // The backward of fewer (batch, key/value head) pairs is cut into parts of their keys, but not so
 // short that preparing a block of queries for each of them is felt.
-constexpr std::int64_t kBackwardTasks = 8, kLeastPartKeys = 384;
+constexpr std::int64_t kBackwardTasks = 32, kLeastPartKeys = 1024;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
