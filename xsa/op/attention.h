@@ -37,8 +37,8 @@ struct AttentionResult {
 AttentionResult attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const AttentionOptions& options = {});
 
-/// Which path that call takes and why: "cpu_fused", or "composite: window is not supported by the
-/// CPU kernel yet".
+/// Which path that call takes and why: "cpu_fused", or "composite: float64 is for checking, and has
+/// no fused kernel".
 std::string attention_backend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const AttentionOptions& options = {});
 

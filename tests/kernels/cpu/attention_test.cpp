@@ -141,6 +141,24 @@ TEST_P(Fused, EqualsTheReferenceOverSeveralBlocksOfQueriesAndKeys) {
   expect_matches_reference(spec);
 }
 
+TEST_P(Fused, EqualsTheReferenceWhereAHeadsKeysAreCutIntoParts) {
+  for (const Type type : {Type::kFloat32, Type::kBFloat16})
+    for (const std::int64_t window : {0, 700}) {  // 700: blocks of queries that meet no first part
+      ProblemSpec spec = sized(60, 3300, 4, 4);
+      spec.type = type;
+      Problem problem(spec);
+      problem.options.window = window;
+      run(problem);
+      const ReferenceForward out = reference_forward(problem.params());
+      const ReferenceBackward gradients = reference_backward(problem.params());
+      const testing::Tolerances tolerance = fused_tolerances(problem);
+      EXPECT_TRUE(is_near(problem.z.values(), out.z, tolerance.z));
+      EXPECT_TRUE(is_near(problem.dq.values(), gradients.dq, tolerance.dq));
+      EXPECT_TRUE(is_near(problem.dk.values(), gradients.dk, tolerance.dk));
+      EXPECT_TRUE(is_near(problem.dv.values(), gradients.dv, tolerance.dv));
+    }
+}
+
 TEST_P(Fused, TakesALearnedStrength) {
   ProblemSpec spec = sized(21, 21, 8, 8);
   spec.batch = 2, spec.query_heads = 4, spec.key_heads = 2;
@@ -159,8 +177,9 @@ TEST_P(Fused, TakesALearnedStrength) {
 
 TEST_P(Fused, BitsDoNotDependOnWorkers) {
   for (const Type type : {Type::kFloat32, Type::kBFloat16})
-    for (const std::int64_t key_heads : {1, 9}) {  // few: a head's backward is cut into parts
-      ProblemSpec spec = sized(key_heads == 1 ? 300 : 40, 300, 16, 16);
+    for (const std::int64_t key_heads : {1, 9}) {  // 1: a head's backward is cut into parts
+      const bool few = key_heads == 1;
+      ProblemSpec spec = sized(few ? 300 : 40, few ? 4200 : 300, 16, 16);
       spec.query_heads = 2 * key_heads, spec.key_heads = key_heads, spec.type = type;
       Problem one(spec);
       run(one);
