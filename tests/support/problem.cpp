@@ -79,7 +79,7 @@ double Array::smallest_norm() const {
   double smallest = INFINITY, squares = 0;
   for_each([&](auto a, auto b, auto c, auto d) {
     squares = (d == 0 ? 0 : squares) + std::pow(get(a, b, c, d), 2);
-    if (d == sizes[3] - 1) smallest = std::min(smallest, squares);
+    if (d == sizes[3] - 1 && squares > 0) smallest = std::min(smallest, squares);
   });
   return std::sqrt(smallest);
 }
@@ -96,14 +96,18 @@ kernels::View Array::view() const { return {memory_.data(), stride}; }
 kernels::MutableView Array::mutable_view() { return {memory_.data(), stride}; }
 
 std::string describe(const ProblemSpec& spec) {
-  return cat("B ", spec.batch, ", H ", spec.query_heads, ", K ", spec.key_heads, ", T ",
-             spec.queries, ", S ", spec.keys, ", D ", spec.head_dim, ", Dv ", spec.value_dim,
-             ", type ", static_cast<int>(spec.type), ", layout ", static_cast<int>(spec.layout),
-             ", values ", static_cast<int>(spec.values), spec.is_causal ? ", causal" : "",
-             ", strength ", spec.strength, ", own_offset ", spec.own_offset, ", seed ", spec.seed);
+  return cat(
+      "B ", spec.batch, ", H ", spec.query_heads, ", K ", spec.key_heads, ", T ", spec.queries,
+      ", S ", spec.keys, ", D ", spec.head_dim, ", Dv ", spec.value_dim, ", type ",
+      static_cast<int>(spec.type), ", layout ", static_cast<int>(spec.layout), ", values ",
+      static_cast<int>(spec.values), spec.is_causal ? ", causal" : "", ", strength ", spec.strength,
+      ", own_offset ", spec.own_offset, ", window ", spec.window, ", num_sink_keys ",
+      spec.num_sink_keys, spec.with_sink_logits ? ", sink_logits" : "", ", packing ",
+      static_cast<int>(spec.packing), ", ranges ", static_cast<int>(spec.ranges), ", learned ",
+      static_cast<int>(spec.learned), spec.with_dlse ? ", dlse" : "", ", seed ", spec.seed);
 }
 
-Problem::Problem(const ProblemSpec& spec) {
+Problem::Problem(const ProblemSpec& spec) : spec_(spec) {
   options.batch = spec.batch;
   options.query_heads = spec.query_heads;
   options.key_heads = spec.key_heads;
@@ -135,22 +139,85 @@ Problem::Problem(const ProblemSpec& spec) {
   c.assign(rows, kNan);
 
   Rng rng(spec.seed);
-  const bool peaky = spec.values != Values::kOrdinary;  // s has deviation 12: +-30 are ordinary
+  fill_values(rng);
+  if (spec.with_dlse)
+    for (std::int64_t n = 0; n < rows; ++n) dlse.push_back(static_cast<float>(rng.normal()));
+
+  options.window = spec.window, options.num_sink_keys = spec.num_sink_keys;
+  if (spec.with_sink_logits) {
+    for (std::int64_t h = 0; h < spec.query_heads; ++h)
+      sink_logits.push_back(static_cast<float>(2 * rng.normal()));
+    dsink_logits.assign(spec.batch * spec.query_heads, kNan);
+  }
+  if (spec.packing != Packing::kNone) cut_into_documents(rng);
+  if (spec.ranges != Ranges::kAll) limit_keys();
+  if (spec.learned != Learned::kNone) draw_learned(rng);
+}
+
+void Problem::fill_values(Rng& rng) {
+  const bool peaky = spec_.values != Values::kOrdinary;  // s has deviation 12: +-30 are ordinary
   fill(q, rng, peaky ? 3.5 : 1);
   fill(k, rng, peaky ? 3.5 : 1);
   fill(v, rng, 1);
   fill(dz, rng, 1);
-  if (spec.values == Values::kHostile) {
-    k.for_each([&](auto b, auto h, auto s, auto d) {
-      if (s % 7 == 5) k.set(b, h, s, d, 20 * k.get(b, h, s, d));
-    });
-    v.for_each([&](auto b, auto h, auto s, auto d) {
-      if (s % 5 == 3) v.set(b, h, s, d, 0.05 * v.get(b, h, s, d));
-      if (s % 11 == 7) v.set(b, h, s, d, 0);
-    });
+  if (spec_.values != Values::kHostile) return;
+  k.for_each([&](auto b, auto h, auto s, auto d) {
+    if (s % 7 == 5) k.set(b, h, s, d, 20 * k.get(b, h, s, d));
+  });
+  v.for_each([&](auto b, auto h, auto s, auto d) {
+    if (s % 5 == 3) v.set(b, h, s, d, 0.05 * v.get(b, h, s, d));
+    if (s % 11 == 7) v.set(b, h, s, d, 0);
+  });
+}
+
+void Problem::cut_into_documents(Rng& rng) {
+  check(spec_.batch == 1, "Problem: documents need batch 1, got ", spec_.batch);
+  const auto queries = static_cast<std::int32_t>(spec_.queries);
+  if (spec_.packing == Packing::kFew) {
+    const std::int32_t one = std::min(queries, 1);
+    cu_seqlens = {0, one, one, one + (queries - one) / 3, queries};
+    return;
   }
-  if (spec.with_dlse)
-    for (std::int64_t n = 0; n < rows; ++n) dlse.push_back(static_cast<float>(rng.normal()));
+  cu_seqlens = {0};
+  while (cu_seqlens.back() < queries)
+    cu_seqlens.push_back(
+        std::min(queries, cu_seqlens.back() + static_cast<std::int32_t>(rng.below(8))));
+}
+
+void Problem::limit_keys() {
+  const bool left = spec_.ranges != Ranges::kRight, right = spec_.ranges != Ranges::kLeft;
+  const std::int64_t keys = spec_.keys;
+  for (std::int64_t b = 0; b < spec_.batch; ++b) {  // each sequence its own
+    if (left) key_start.push_back(std::min(keys, keys / 5 + b));
+    if (right) key_end.push_back(std::max<std::int64_t>(keys - keys / 4 - 2 * b, 0));
+  }
+  if (spec_.ranges == Ranges::kEmpty && spec_.batch > 1) key_end[0] = key_start[0];
+}
+
+void Problem::draw_learned(Rng& rng) {
+  const std::int64_t heads = spec_.query_heads, queries = spec_.queries;
+  const std::int64_t rows = spec_.batch * heads * queries;
+  options.learned_strength_stride = {0, 0, 0};
+  if (spec_.learned == Learned::kHead) options.learned_strength_stride = {0, 1, 0};
+  if (spec_.learned == Learned::kToken)
+    options.learned_strength_stride = {heads * queries, queries, 1};
+  const std::int64_t count = spec_.learned == Learned::kScalar ? 1
+                             : spec_.learned == Learned::kHead ? heads
+                                                               : rows;
+  for (std::int64_t n = 0; n < count; ++n)
+    learned_strength.push_back(n % 3 == 1 ? 0.0f : static_cast<float>(rng.normal()));
+  dlearned_strength.assign(rows, kNan);
+}
+
+Problem Problem::in(Type type) const {
+  ProblemSpec spec = spec_;
+  spec.type = type;
+  Problem other(spec);
+  for (const auto input : {&Problem::q, &Problem::k, &Problem::v, &Problem::dz})
+    (this->*input).for_each([&](auto... at) {
+      (other.*input).set(at..., (this->*input).get(at...));
+    });
+  return other;
 }
 
 kernels::AttentionParams Problem::params() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "xsa/base/rng.h"
 #include "xsa/kernels/attention.h"
 
 namespace xsa::testing {
@@ -28,6 +29,25 @@ enum class Values {
   kHostile    // loud late keys (logits of hundreds), tiny and zero values
 };
 
+/// How the queries, and their own keys with them, are cut into documents (batch = 1).
+enum class Packing {
+  kNone,
+  kFew,  // one token, none, a third of the others, the rest
+  kMany  // up to seven tokens each, some of them empty
+};
+
+/// Which keys the sequences have.
+enum class Ranges {
+  kAll,
+  kLeft,   // padding in front; key_start alone
+  kRight,  // padding behind; key_end alone
+  kBoth,
+  kEmpty  // as kBoth, and where there are several sequences, the first has no key at all
+};
+
+/// Who shares a learned strength; some of them are 0.
+enum class Learned { kNone, kScalar, kHead, kToken };
+
 /// A strided 4-d array of any Type.
 class Array {
  public:
@@ -46,7 +66,7 @@ class Array {
         for (std::int64_t c = 0; c < sizes[2]; ++c)
           for (std::int64_t d = 0; d < sizes[3]; ++d) visit(a, b, c, d);
   }
-  /// The largest and the smallest Euclidean norm of a row (over the last dimension).
+  /// The largest and the smallest Euclidean norm of a row (over the last dimension) that is not 0.
   double largest_norm() const;
   double smallest_norm() const;
   /// Whether all memory that is no element is still NaN.
@@ -74,6 +94,11 @@ struct ProblemSpec {
   bool is_causal = false;
   double strength = 1;
   std::int64_t own_offset = -1;  // -1: keys - queries
+  std::int64_t window = 0, num_sink_keys = 0;
+  bool with_sink_logits = false;
+  Packing packing = Packing::kNone;
+  Ranges ranges = Ranges::kAll;
+  Learned learned = Learned::kNone;
   bool with_dlse = true;
   std::uint64_t seed = 1;
 };
@@ -83,6 +108,9 @@ std::string describe(const ProblemSpec& spec);
 /// Inputs, outputs and gradients of one call.
 struct Problem {
   explicit Problem(const ProblemSpec& spec);
+
+  /// The same values (rounded, where `type` is narrower) in arrays of another type.
+  Problem in(kernels::Type type) const;
 
   /// Points into this problem: valid while it lives and its vectors keep their size.
   kernels::AttentionParams params();
@@ -96,6 +124,14 @@ struct Problem {
   std::vector<float> learned_strength, sink_logits, dlearned_strength, dsink_logits;
   std::vector<std::int32_t> cu_seqlens;
   std::vector<std::int64_t> key_start, key_end;
+
+ private:
+  void fill_values(Rng& rng);
+  void cut_into_documents(Rng& rng);
+  void limit_keys();
+  void draw_learned(Rng& rng);
+
+  ProblemSpec spec_;
 };
 
 }  // namespace xsa::testing

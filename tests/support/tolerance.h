@@ -12,7 +12,15 @@ namespace xsa::testing {
 /// Largest errors to accept, absolute, for one problem's outputs.
 struct Tolerances {
   double z, lse, c, dq, dk, dv;
+  double dlearned_strength, dsink_logits;  // of one row; of one head of one sequence
 };
+
+/// The largest magnitude, 0 of none.
+inline double largest(const std::vector<float>& values) {
+  double largest = 0;
+  for (const float value : values) largest = std::max(largest, std::abs(double{value}));
+  return largest;
+}
 
 /// Half a unit in the last place of 1.
 inline double unit_roundoff(kernels::Type type) {
@@ -31,8 +39,10 @@ inline double unit_roundoff(kernels::Type type) {
 
 /// For a kernel with fp32 arithmetic that reads and writes problem.options.type. With |q| etc. the
 /// largest row norms, a score's error is about u sqrt(D) scale |q| |k|, and p's relative error
-/// twice that (s and lse) plus that of 2^x; y and its gradients inherit it times |v|. What is
-/// stored is rounded once more. `slack` covers constants: sums of a few such errors.
+/// twice that (s and lse) plus that of 2^x; y and its gradients inherit it times |v|. A sink logit
+/// is a score that is only rounded. What is stored is rounded once more. `slack` covers constants:
+/// sums of a few such errors. Gradients that are sums over rows or keys have errors that add up
+/// like a random walk, or, for what one fp32 accumulator takes, like u times the number of terms.
 inline Tolerances fused_tolerances(const Problem& problem, double slack = 4) {
   const auto& o = problem.options;
   if (o.batch * o.queries * o.keys == 0) return {};
@@ -40,23 +50,32 @@ inline Tolerances fused_tolerances(const Problem& problem, double slack = 4) {
   const double q = problem.q.largest_norm(), k = problem.k.largest_norm(),
                v = problem.v.largest_norm(), dz = problem.dz.largest_norm(),
                w = std::max(problem.v.smallest_norm(), o.eps);
-  const double score = u * std::sqrt(o.head_dim + 4.0) * o.scale * q * k;
+  const double scale = std::abs(o.scale), sink = largest(problem.sink_logits);
+  const double score = u * (std::sqrt(o.head_dim + 4.0) * scale * q * k + sink);
   const double p = 2 * score + u * (4 + std::sqrt(static_cast<double>(o.keys)));
-  const double a = std::abs(o.strength);
+  const double a =
+      problem.learned_strength.empty() ? std::abs(o.strength) : largest(problem.learned_strength);
   // z is stored rounded, and delta = z . dz inherits that.
   const double from_z = o.type == kernels::Type::kFloat32 ? 0 : stored;
-  const double queries = std::sqrt(static_cast<double>(o.queries * o.query_heads / o.key_heads));
-  const double dlse = problem.dlse.empty() ? 0 : 5;
-  const double ds = (p + from_z) * (2 * (1 + a) * dz * v + dlse) * o.scale;
+  const double rows = static_cast<double>(o.queries * o.query_heads / o.key_heads);
+  const double dlse = largest(problem.dlse);
+  const double delta = (1 + a) * dz * v + dlse;
+  const double ds = (p + from_z) * (2 * (1 + a) * dz * v + dlse) * scale;
   const double direct = (p + u + from_z) * a * dz * (v / w) * (2 + a);
   const double rounding = o.type == kernels::Type::kFloat32 ? u : stored;
   Tolerances t{};
   t.z = slack * (p * (1 + a) * v + rounding * (1 + a) * v);
-  t.lse = slack * (score + u * (4 + o.scale * q * k));
+  t.lse = slack * (score + u * (4 + scale * q * k));
   t.c = slack * p * (v / w);
-  t.dq = slack * (ds * k + rounding * (dz * v + dlse) * o.scale * k);
-  t.dk = slack * queries * (ds * q + rounding * (dz * v + dlse) * o.scale * q);
-  t.dv = slack * (queries * (p + rounding) * (1 + a) * dz + direct + rounding * a * dz * v / w);
+  t.dq = slack * (ds * k + rounding * (dz * v + dlse) * scale * k);
+  t.dk = slack * std::sqrt(rows) * (ds * q + rounding * (dz * v + dlse) * scale * q);
+  t.dv = slack *
+         (std::sqrt(rows) * (p + rounding) * (1 + a) * dz + direct + rounding * a * dz * v / w);
+  t.dlearned_strength = slack * (p + u * std::sqrt(static_cast<double>(o.value_dim))) * dz * v;
+  t.dsink_logits = slack *
+                   (std::sqrt(static_cast<double>(o.queries)) * (p + from_z) +
+                    u * static_cast<double>(o.queries)) *
+                   delta;
   return t;
 }
 

@@ -5,30 +5,12 @@
 #include <array>
 #include <vector>
 
+#include "tests/support/mask_rule.h"
 #include "xsa/base/rng.h"
 #include "xsa/kernels/attention.h"
 
 namespace xsa::kernels {
 namespace {
-
-/// The rule of the schema, said key by key.
-bool sees(const AttentionParams& p, std::int64_t i, std::int64_t j) {
-  const std::int64_t own = p.own_offset + i;
-  const std::int64_t start = p.key_start ? *p.key_start : 0;
-  const std::int64_t end = p.key_end ? *p.key_end : p.keys;
-  if (j < start || j >= end) return false;
-  if (p.is_causal && j > own) return false;
-  if (j < start + p.num_sink_keys) return true;
-  if (p.window && (j - own >= p.window || own - j >= p.window)) return false;
-  if (!p.cu_seqlens) return true;
-  for (std::int64_t m = 0; m < p.documents; ++m) {
-    const auto in_document = [&](std::int64_t n) {
-      return p.cu_seqlens[m] <= n && n < p.cu_seqlens[m + 1];
-    };
-    if (in_document(i)) return in_document(j - p.own_offset);
-  }
-  return false;
-}
 
 TEST(VisibleKeys, AreTheRuleOfTheSchemaForEveryMixOfOptions) {
   Rng rng(3);
@@ -51,7 +33,7 @@ TEST(VisibleKeys, AreTheRuleOfTheSchemaForEveryMixOfOptions) {
     for (std::int64_t i = 0; i < p.queries; ++i) {
       const VisibleKeys keys = visible_keys(p, 0, i);
       for (std::int64_t j = 0; j < p.keys; ++j)
-        ASSERT_EQ(contains(keys, j), sees(p, i, j))
+        ASSERT_EQ(contains(keys, j), testing::sees(p, 0, i, j))
             << "round " << round << " i " << i << " j " << j;
     }
   }

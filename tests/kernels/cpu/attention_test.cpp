@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tests/kernels/cpu/fused.h"
 #include "tests/support/compare.h"
 #include "tests/support/problem.h"
 #include "tests/support/tolerance.h"
@@ -21,54 +22,6 @@ using testing::Problem;
 using testing::ProblemSpec;
 using testing::same_bits;
 using testing::Values;
-
-std::vector<double> doubles(const std::vector<float>& values) {
-  return {values.begin(), values.end()};
-}
-
-/// One instruction set after the other; the best again at the end.
-class Fused : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override { choose_instruction_set(GetParam()); }
-  void TearDown() override { choose_instruction_set(""); }
-};
-INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, Fused, ::testing::ValuesIn(instruction_sets()),
-                         [](const auto& each) { return each.param; });
-
-void run(Problem& problem, std::int64_t workers = 1) {
-  const Parallel parallel = workers == 1 ? serial() : threads(workers);
-  AttentionParams params = problem.params();
-  params.parallel = &parallel;
-  ASSERT_EQ(unsupported(params), "");
-  forward(params);
-  backward(params);
-}
-
-void expect_matches_reference(const ProblemSpec& spec) {
-  SCOPED_TRACE(describe(spec));
-  Problem problem(spec);
-  run(problem);
-  const ReferenceForward out = reference_forward(problem.params());
-  const ReferenceBackward gradients = reference_backward(problem.params());
-  const testing::Tolerances tolerance = fused_tolerances(problem);
-  EXPECT_TRUE(is_near(problem.z.values(), out.z, tolerance.z)) << "z";
-  EXPECT_TRUE(is_near(doubles(problem.lse), out.lse, tolerance.lse)) << "lse";
-  EXPECT_TRUE(is_near(doubles(problem.c), out.c, tolerance.c)) << "c";
-  EXPECT_TRUE(is_near(problem.dq.values(), gradients.dq, tolerance.dq)) << "dq";
-  EXPECT_TRUE(is_near(problem.dk.values(), gradients.dk, tolerance.dk)) << "dk";
-  EXPECT_TRUE(is_near(problem.dv.values(), gradients.dv, tolerance.dv)) << "dv";
-  for (const Array* array : {&problem.z, &problem.dq, &problem.dk, &problem.dv})
-    EXPECT_TRUE(array->gaps_untouched());
-}
-
-ProblemSpec sized(std::int64_t queries, std::int64_t keys, std::int64_t head_dim,
-                  std::int64_t value_dim) {
-  ProblemSpec spec;
-  spec.queries = queries, spec.keys = keys;
-  spec.head_dim = head_dim, spec.value_dim = value_dim;
-  spec.is_causal = true;
-  return spec;
-}
 
 TEST_P(Fused, EqualsTheReferenceAroundEveryTileSize) {
   // Lanes 4, 8, 16; panels 12, 24, 48; key blocks of 96; query blocks up to 192.

@@ -1,0 +1,181 @@
+// Scores far from ordinary. The kernel keeps a reference maximum from a row's first keys and starts
+// again where later ones are far above it; sinks take part in the sum but in nothing else.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "tests/kernels/cpu/fused.h"
+#include "tests/support/compare.h"
+#include "tests/support/tolerance.h"
+
+namespace xsa::kernels {
+namespace {
+
+using testing::Array;
+using testing::is_near;
+using testing::Learned;
+using testing::Problem;
+using testing::ProblemSpec;
+using testing::same_bits;
+
+void expect_matches(Problem& problem) {
+  run(problem);
+  expect_near(problem, Expected(problem));
+}
+
+/// One head of 40 queries over 400 keys whose scores are about `level(key)`, in units of log 2: the
+/// first dimension carries the level, the others a little noise.
+template <class Level>
+Problem leveled(const Level& level, bool causal, std::int64_t queries = 40) {
+  ProblemSpec spec = sized(queries, 400, 8, 8);
+  spec.is_causal = causal;
+  Problem problem(spec);
+  problem.options.scale = 1;
+  problem.q.for_each([&](auto... at) { problem.q.set(at..., 0.3 * problem.q.get(at...)); });
+  for (std::int64_t t = 0; t < queries; ++t) problem.q.set(0, 0, t, 0, 1);
+  for (std::int64_t s = 0; s < 400; ++s) problem.k.set(0, 0, s, 0, level(s) * std::log(2.0));
+  return problem;
+}
+
+TEST_P(Fused, LoudLateKeysAfterQuietOnes) {
+  // 2^60 is where a tile is done again, 2^127 where fp32 ends.
+  for (const double jump : {10., 30., 58., 61., 64., 100., 125., 127., 128., 130., 300., 5000.})
+    for (const std::int64_t from : {1, 17, 95, 96, 97, 250, 399})
+      for (const bool causal : {true, false}) {
+        SCOPED_TRACE(jump);
+        SCOPED_TRACE(from);
+        Problem problem = leveled([&](std::int64_t s) { return s < from ? 0 : jump; }, causal);
+        expect_matches(problem);
+      }
+}
+
+TEST_P(Fused, QuietLateKeysAfterLoudOnes) {
+  for (const double drop : {10., 60., 126., 130., 300., 5000.})
+    for (const std::int64_t until : {1, 17, 96, 250}) {
+      SCOPED_TRACE(drop);
+      Problem problem = leveled([&](std::int64_t s) { return s < until ? drop : 0; }, true);
+      expect_matches(problem);
+    }
+}
+
+TEST_P(Fused, ScoresThatClimbAllTheWay) {
+  for (const double step : {0.1, 0.5, 1., 3., 30.})
+    for (const double direction : {1., -1.}) {
+      SCOPED_TRACE(step);
+      Problem problem = leveled(
+          [&](std::int64_t s) { return direction * step * static_cast<double>(s); }, true, 200);
+      expect_matches(problem);
+    }
+}
+
+TEST_P(Fused, OneLoudKeyAmongQuietOnesHoweverDeepTheyAre) {
+  for (const double base : {-3000., -200., 0., 3000.})
+    for (const std::int64_t loud : {0, 100, 399}) {
+      SCOPED_TRACE(base);
+      Problem problem =
+          leveled([&](std::int64_t s) { return base + (s == loud ? 200 : 0); }, false);
+      expect_matches(problem);
+    }
+}
+
+TEST_P(Fused, ARowThatIsDoneAgainLeavesItsNeighboursBits) {
+  // Query 20's scores jump far up at key 150; the other rows of its panel stay as they were.
+  for (const double loud : {1e3, 1e5}) {
+    Problem calm = leveled([](std::int64_t) { return 0.0; }, true, 48), wild = calm;
+    wild.q.set(0, 0, 20, 1, loud);
+    run(calm);
+    run(wild);
+    const auto others = [](const Array& array) {
+      std::vector<double> values;
+      array.for_each([&](auto b, auto h, auto t, auto d) {
+        if (t != 20) values.push_back(array.get(b, h, t, d));
+      });
+      return values;
+    };
+    EXPECT_TRUE(same_bits(others(wild.z), others(calm.z)));
+    EXPECT_TRUE(same_bits(others(wild.dq), others(calm.dq)));
+  }
+}
+
+TEST_P(Fused, HugeScoresLeaveTheLargestAlone) {
+  // One key's score is above the others by more than fp32 can say: its value is the result.
+  ProblemSpec spec = sized(30, 200, 1, 8);
+  spec.is_causal = false, spec.strength = 0;
+  Problem problem(spec);
+  problem.options.scale = 1;
+  problem.dlse.clear();
+  const double huge = std::ldexp(1, 55);
+  problem.q.for_each([&](auto... at) { problem.q.set(at..., huge); });
+  for (std::int64_t s = 0; s < 200; ++s) problem.k.set(0, 0, s, 0, huge * (s == 150 ? 2 : 1));
+  run(problem);
+  for (std::int64_t t = 0; t < 30; ++t) {
+    EXPECT_NEAR(problem.lse[t] / (2 * huge * huge), 1, 1e-6);
+    for (std::int64_t d = 0; d < 8; ++d) {
+      const double value = problem.v.get(0, 0, 150, d);
+      EXPECT_NEAR(problem.z.get(0, 0, t, d), value, std::ldexp(std::abs(value), -22));
+      EXPECT_NEAR(problem.dq.get(0, 0, t, 0), 0, 1e-4 * huge);
+    }
+  }
+}
+
+TEST_P(Fused, ALoudSinkLogitTakesAllTheWeight) {
+  ProblemSpec spec = sized(60, 100, 8, 8);
+  spec.query_heads = 4, spec.key_heads = 2, spec.with_sink_logits = true;
+  Problem problem(spec);
+  problem.sink_logits = {100, 1000, 40, 88};
+  expect_matches(problem);
+  for (std::int64_t h = 0; h < 4; ++h)
+    for (std::int64_t t = 0; t < 60; ++t) {
+      EXPECT_NEAR(problem.lse[h * 60 + t], problem.sink_logits[h], 1e-6 * problem.sink_logits[h]);
+      EXPECT_NEAR(problem.z.get(0, h, t, 0), 0, 1e-12);
+    }
+}
+
+TEST_P(Fused, AFaintSinkLogitChangesNothing) {
+  ProblemSpec spec = sized(60, 100, 8, 8);
+  Problem without(spec);
+  run(without);
+  Problem faint = without;
+  faint.sink_logits = {-100}, faint.dsink_logits = {NAN};
+  expect_matches(faint);
+  const testing::Tolerances tolerance = testing::fused_tolerances(without);
+  EXPECT_TRUE(is_near(faint.z.values(), without.z.values(), tolerance.z));
+  EXPECT_TRUE(is_near(faint.dv.values(), without.dv.values(), tolerance.dv));
+  EXPECT_LT(std::abs(faint.dsink_logits[0]), 1e-30);
+}
+
+TEST_P(Fused, SinkLogitsAndLoudLateKeysTogether) {
+  for (const float sink : {-100.0f, 0.0f, 60.0f, 100.0f})
+    for (const double jump : {30., 100., 300.}) {
+      SCOPED_TRACE(sink);
+      Problem problem = leveled([&](std::int64_t s) { return s < 200 ? 0 : jump; }, true, 300);
+      problem.sink_logits = {sink}, problem.dsink_logits = {NAN};
+      expect_matches(problem);
+    }
+}
+
+TEST_P(Fused, TakesAnyScale) {
+  for (const double scale : {0.0, -1.0, 3.0, 1e-20}) {
+    ProblemSpec spec = sized(70, 120, 8, 8);
+    spec.with_sink_logits = true;
+    Problem problem(spec);
+    problem.options.scale = scale;
+    SCOPED_TRACE(scale);
+    expect_matches(problem);
+  }
+}
+
+TEST_P(Fused, EpsDecidesWhereTheOwnValueIsShorter) {
+  for (const double eps : {1e-18, 1.0, 3.0, 100.0}) {
+    ProblemSpec spec = sized(70, 70, 8, 8);
+    spec.learned = Learned::kToken, spec.window = 20;
+    Problem problem(spec);
+    problem.options.eps = eps;
+    SCOPED_TRACE(eps);
+    expect_matches(problem);
+  }
+}
+
+}  // namespace
+}  // namespace xsa::kernels
