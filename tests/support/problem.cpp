@@ -161,10 +161,13 @@ void Problem::fill_values(Rng& rng) {
   fill(v, rng, 1);
   fill(dz, rng, 1);
   if (spec_.values != Values::kHostile) return;
+  const auto seen_before = [](const Array& array, auto b) { return b > 0 && array.stride[0] == 0; };
   k.for_each([&](auto b, auto h, auto s, auto d) {
+    if (seen_before(k, b)) return;
     if (s % 7 == 5) k.set(b, h, s, d, 20 * k.get(b, h, s, d));
   });
   v.for_each([&](auto b, auto h, auto s, auto d) {
+    if (seen_before(v, b)) return;
     if (s % 5 == 3) v.set(b, h, s, d, 0.05 * v.get(b, h, s, d));
     if (s % 11 == 7) v.set(b, h, s, d, 0);
   });

@@ -1,6 +1,5 @@
 // The fused kernels against the double reference, on every instruction set that this machine has.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <cmath>
 
@@ -282,26 +281,6 @@ TEST_P(Fused, BFloat16RoundsWithoutBias) {
   EXPECT_LT(std::abs(bias), 1e-4);
 }
 
-TEST_P(Fused, OffsetsBeyond31BitsAreFine) {
-  // 4 keys, 2^30 floats apart, in memory that is reserved and hardly touched.
-  constexpr std::int64_t kStride = std::int64_t{1} << 30;
-  constexpr std::size_t kBytes = 4 * kStride * sizeof(float);
-  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) GTEST_SKIP() << "no 16 GiB of address space";
-  Problem near(sized(4, 4, 8, 8));
-  AttentionParams far = near.params();
-  near.k.for_each([&](auto, auto, auto s, auto d) {
-    static_cast<float*>(memory)[s * kStride + d] = static_cast<float>(near.k.get(0, 0, s, d));
-  });
-  forward(near.params());
-  const std::vector<double> expected = near.z.values();
-  far.k = {memory, {0, 0, kStride, 1}};
-  forward(far);
-  EXPECT_TRUE(same_bits(near.z.values(), expected));
-  munmap(memory, kBytes);
-}
-
 TEST(Unsupported, SaysWhatTheKernelDoesNotTake) {
   Problem problem(sized(4, 4, 4, 4));
   EXPECT_EQ(unsupported(problem.params()), "");
@@ -309,11 +288,6 @@ TEST(Unsupported, SaysWhatTheKernelDoesNotTake) {
   EXPECT_EQ(unsupported(problem.params()), "the CPU kernel takes head dimensions from 1 to 256");
   problem.options.head_dim = 4, problem.options.type = Type::kFloat64;
   EXPECT_NE(unsupported(problem.params()), "");
-}
-
-TEST(ChooseInstructionSet, RefusesANameThatTheMachineLacks) {
-  EXPECT_THROW(choose_instruction_set("MMX"), UsageError);
-  EXPECT_GE(instruction_sets().size(), 1u);
 }
 
 }  // namespace
