@@ -61,10 +61,12 @@ struct Sums {
   float* row(Index key) const { return data + (key - first) * stride; }
 };
 
-/// One block of queries of one query head, and the part's keys.
+/// One block of queries of one query head, and the part's keys. is_finite: no NaN or infinity is in
+/// its q, z or dz.
 struct Block {
   Index b, h, begin, count;
   KeyRange keys;
+  bool is_finite = true;
   Index panels() const { return panels_of(count); }
 };
 
@@ -91,13 +93,15 @@ HWY_INLINE GradientPanel panel_of(const Call& call, const BackwardSpace& space, 
 }
 
 /// dy of a panel: rows and, times scale, transposed; lse and delta; the exclusion's direct part of
-/// the part's own keys into dv, and da. dq = 0.
-inline void start_panel(const Call& call, const BackwardSpace& space, const Block& block,
+/// the part's own keys into dv, and da. dq = 0. Returns whether the panel is finite: what is not
+/// shows in lse or delta.
+inline bool start_panel(const Call& call, const BackwardSpace& space, const Block& block,
                         const GradientPanel& panel, Sums dv) {
   const Sizes& sizes = call.sizes;
   const Index size = sizes.value_dim, stride = packed_stride(size);
   const float scale = static_cast<float>(call.scale);
   const bool excludes = call.learned_strength || call.strength != 0;
+  bool is_finite = true;
   queries_to_panel(call, panel, block.b, block.h, block.begin + panel.begin,
                    static_cast<float>(call.scale * kLog2E), space.rows, space.scratch, panel.q);
   for (Index lane = 0; lane < panel.count; lane += kLanes) {
@@ -124,12 +128,14 @@ inline void start_panel(const Call& call, const BackwardSpace& space, const Bloc
       if (call.dsink_rows)
         call.dsink_rows[at + r] = -std::exp(call.sink_logits[block.h] - lse) * delta;
       panel.delta[lane + r] = -scale * delta;
+      is_finite = is_finite && std::fabs(delta) < INFINITY && lse < INFINITY;  // -inf is no key
       // Without a visible key every p is 0.
       panel.start[lane + r] = lse == -INFINITY ? lse : -lse * static_cast<float>(kLog2E);
     }
   }
   for (Index r = panel.count; r < panel.width; ++r) panel.delta[r] = 0, panel.start[r] = -INFINITY;
   for (Index n = 0; n < padded(sizes.head_dim) * panel.width; ++n) panel.dq[n] = 0;
+  return is_finite;
 }
 
 template <int R, int N>
@@ -238,8 +244,9 @@ HWY_INLINE KeyRange gradient_tile(const Call& call, const GradientPanel& panel, 
 }
 
 /// sums[row] += sum over the block's queries of A^T[row][query] * columns[query], where A is p or
-/// ds, for rows [key, key + rows) and N vectors of columns.
-template <int N, float* GradientPanel::*A>
+/// ds, for rows [key, key + rows) and N vectors of columns. A tile has queries that see some of its
+/// rows alone; unless all are finite, each product is asked whether it counts.
+template <int N, float* GradientPanel::*A, bool kFinite>
 HWY_NOINLINE void sum_piece(const Call& call, const BackwardSpace& space, const Block& block,
                             Index key, Index rows, Rows columns, float* sums, Index stride) {
   Index first = 0, last = 0;  // the queries that see a tile: neither falls from tile to tile
@@ -256,9 +263,12 @@ HWY_NOINLINE void sum_piece(const Call& call, const BackwardSpace& space, const 
       const Index begin = max_of(0, first - panel.begin);
       const Index end = min_of(panel.count, last - panel.begin);
       if (begin >= end) continue;
-      multiply_add(acc, panel.*A + r * panel.width + begin, panel.width, 1,
-                   columns.data + (panel.begin + begin) * columns.stride, columns.stride,
-                   end - begin);
+      const float* a = panel.*A + r * panel.width + begin;
+      const float* from = columns.data + (panel.begin + begin) * columns.stride;
+      if constexpr (kFinite)
+        multiply_add(acc, a, panel.width, 1, from, columns.stride, end - begin);
+      else
+        multiply_add_where_not_zero(acc, a, panel.width, from, columns.stride, end - begin);
     }
     store_tile(acc, sums + r * stride, stride);
   };
@@ -275,9 +285,10 @@ HWY_INLINE void sum_columns(const Call& call, const BackwardSpace& space, const 
     const Index first = piece_begin(vectors, kSumVectors, n);
     const Index count = piece_begin(vectors, kSumVectors, n + 1) - first;
     with_vectors<kSumVectors>(count, [&](auto piece) {
-      sum_piece<decltype(piece)::value, A>(call, space, block, key, rows,
-                                           {columns.data + first * kLanes, columns.stride},
-                                           sums.row(key) + first * kLanes, sums.stride);
+      constexpr int N = decltype(piece)::value;
+      const auto sum = block.is_finite ? sum_piece<N, A, true> : sum_piece<N, A, false>;
+      sum(call, space, block, key, rows, {columns.data + first * kLanes, columns.stride},
+          sums.row(key) + first * kLanes, sums.stride);
     });
   }
 }
@@ -339,14 +350,14 @@ HWY_INLINE void wait_for_turn(const std::int32_t* turn, Index part) {
     if (spin > 1000) sched_yield();
 }
 
-inline void backward_block(const Call& call, const BackwardSpace& space, const Block& block,
-                           Index part, Sums dk, Sums dv) {
+inline void backward_block(const Call& call, const BackwardSpace& space, Block block, Index part,
+                           Sums dk, Sums dv) {
   const Sizes& sizes = call.sizes;
   const Turns turns = turns_of(call, block.b, block.begin, block.count);
   if (part < turns.first || part > turns.last) return;
   const Index key_head = block.h / (sizes.query_heads / sizes.key_heads);
   for (Index n = 0; n < block.panels(); ++n)
-    start_panel(call, space, block, panel_of(call, space, block, n), dv);
+    block.is_finite &= start_panel(call, space, block, panel_of(call, space, block, n), dv);
   const Rows q = in_place(call.q, call.type, sizes.head_dim) && call.q.row % 256 != 0
                      ? whole_rows(call.q, call.type, block.b, block.h, block.begin, block.count,
                                   sizes.head_dim, nullptr)

@@ -119,6 +119,21 @@ HWY_INLINE void multiply_add_guarded(Vec (&acc)[R][N], const float* HWY_RESTRICT
   }
 }
 
+/// multiply_add, steps of `a` being 1, where b may be anything: a factor a of 0 adds nothing.
+template <int R, int N>
+HWY_INLINE void multiply_add_where_not_zero(Vec (&acc)[R][N], const float* HWY_RESTRICT a,
+                                            Index a_row, const float* HWY_RESTRICT b, Index b_step,
+                                            Index steps) {
+  for (Index t = 0; t < steps; ++t)
+    for (int i = 0; i < R; ++i) {
+      const float factor = a[i * a_row + t];
+      if (factor == 0) continue;
+      for (int j = 0; j < N; ++j)
+        acc[i][j] =
+            hn::MulAdd(hn::Set(kF, factor), hn::LoadU(kF, b + t * b_step + j * kLanes), acc[i][j]);
+    }
+}
+
 template <int R, int N>
 HWY_INLINE void load_tile(Vec (&acc)[R][N], const float* from, Index row) {
   HWY_UNROLL(8)
