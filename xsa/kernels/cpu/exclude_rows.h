@@ -12,7 +12,7 @@ namespace {
 /// row does not see its own key; and each one's strength.
 struct OwnRows {
   const float* w[kLanes];
-  float strength[kLanes];
+  double strength[kLanes];
 };
 
 struct RowSums {
@@ -25,11 +25,6 @@ struct RowSums {
 /// Lane r is set unless row r needs double (exclude_row.h).
 HWY_INLINE bool is_ordinary(const RowSums& sums, Index r) {
   return sums.ww[r] > 1e-30f && sums.ww[r] < 1e37f && std::fabs(sums.with_w[r]) < 1e37f;
-}
-
-/// max(w . w, eps^2) of all rows.
-HWY_INLINE Vec own_norms(const RowSums& sums, double eps) {
-  return hn::Max(hn::LoadU(kF, sums.ww), hn::Set(kF, static_cast<float>(eps * eps)));
 }
 
 /// z in y's place, c into `c`. Rows hold whole vectors.
@@ -48,12 +43,11 @@ HWY_INLINE void exclude_rows(float* y, Index stride, const OwnRows& own, Index c
     sums.with_w[r] = hn::GetLane(hn::SumOfLanes(kF, yw));
     sums.ww[r] = hn::GetLane(hn::SumOfLanes(kF, ww));
   }
-  float coefficients[kLanes], factors[kLanes];
-  const Vec coefficient = hn::Div(hn::LoadU(kF, sums.with_w), own_norms(sums, eps));
-  hn::StoreU(coefficient, kF, coefficients);
-  hn::StoreU(hn::Mul(hn::LoadU(kF, own.strength), coefficient), kF, factors);
+  double coefficients[kLanes];
+  for (Index r = 0; r < kLanes; ++r)
+    coefficients[r] = exclusion_coefficient(sums.with_w[r], sums.ww[r], eps);
   for (Index r = 0; r < count; ++r) {
-    c[r] = coefficients[r];
+    c[r] = static_cast<float>(coefficients[r]);
     if (!own.w[r]) continue;
     float* row = y + r * stride;
     if (!is_ordinary(sums, r)) {
@@ -61,7 +55,7 @@ HWY_INLINE void exclude_rows(float* y, Index stride, const OwnRows& own, Index c
       continue;
     }
     if (own.strength[r] == 0) continue;
-    const Vec factor = hn::Set(kF, factors[r]);
+    const Vec factor = hn::Set(kF, static_cast<float>(own.strength[r] * coefficients[r]));
     for (Index d = 0; d < size; d += kLanes)
       hn::StoreU(hn::NegMulAdd(factor, hn::LoadU(kF, own.w[r] + d), hn::LoadU(kF, row + d)), kF,
                  row + d);
@@ -101,25 +95,15 @@ HWY_INLINE void exclude_rows_backward(const GradientRow* rows, const OwnRows& ow
     z_dz[r] = hn::GetLane(hn::SumOfLanes(kF, delta));
   }
 
-  // core/exclusion.h's exclusion_gradient in fp32.
-  float saved[kLanes] = {}, dy_w[kLanes], dw_dz[kLanes], dw_w[kLanes];
-  for (Index r = 0; r < count; ++r) saved[r] = c[r];
-  const Vec a = hn::LoadU(kF, own.strength), coefficient = hn::LoadU(kF, saved);
-  const Vec g = hn::LoadU(kF, sums.with_w), n = own_norms(sums, eps);
-  const Vec share = hn::Div(g, n), a_share = hn::Mul(a, share);
-  const auto eps_decides =
-      hn::Lt(hn::LoadU(kF, sums.ww), hn::Set(kF, static_cast<float>(eps * eps)));
-  const Vec rest = hn::IfThenElse(eps_decides, hn::Neg(a), hn::Sub(hn::Set(kF, 2.0f), a));
-  hn::StoreU(a_share, kF, dy_w);
-  hn::StoreU(hn::Neg(hn::Mul(a, coefficient)), kF, dw_dz);
-  hn::StoreU(hn::Mul(hn::Mul(coefficient, a_share), rest), kF, dw_w);
-  hn::StoreU(hn::Neg(hn::Mul(coefficient, g)), kF, saved);
-
+  ExclusionGradient gradients[kLanes];
+  for (Index r = 0; r < count; ++r)
+    gradients[r] = exclusion_gradient(own.strength[r], c[r], sums.with_w[r], sums.ww[r], eps);
   for (Index r = 0; r < count; ++r) {
     da[r] = 0;
     const float* w = own.w[r];
     if (!w) continue;
-    da[r] = saved[r];
+    const ExclusionGradient& gradient = gradients[r];
+    da[r] = static_cast<float>(gradient.dstrength);
     const GradientRow& row = rows[r];
     if (!is_ordinary(sums, r)) {
       float nobodys[kLargestDim];
@@ -128,20 +112,22 @@ HWY_INLINE void exclude_rows_backward(const GradientRow* rows, const OwnRows& ow
                                    row.dw ? row.dw : nobodys);
       continue;
     }
-    const Vec minus_dy_w = hn::Set(kF, dy_w[r]);
+    const Vec dy_w = hn::Set(kF, static_cast<float>(gradient.dy_w));
     if (!row.dw) {
       for (Index d = 0; d < size; d += kLanes)
-        hn::StoreU(hn::NegMulAdd(minus_dy_w, hn::LoadU(kF, w + d), hn::LoadU(kF, row.dz + d)), kF,
+        hn::StoreU(hn::NegMulAdd(dy_w, hn::LoadU(kF, w + d), hn::LoadU(kF, row.dz + d)), kF,
                    row.dy + d);
       continue;
     }
-    const Vec by_dz = hn::Set(kF, dw_dz[r]), by_w = hn::Set(kF, dw_w[r]);
+    const Vec dw_dz = hn::Set(kF, static_cast<float>(gradient.dw_dz));
+    const Vec dw_z = hn::Set(kF, static_cast<float>(gradient.dw_z));
+    const Vec dw_w = hn::Set(kF, static_cast<float>(gradient.dw_w));
     for (Index d = 0; d < size; d += kLanes) {
       const Vec from_dz = hn::LoadU(kF, row.dz + d), from_w = hn::LoadU(kF, w + d);
-      Vec sum = hn::MulAdd(by_dz, from_dz, hn::LoadU(kF, row.dw + d));
-      sum = hn::NegMulAdd(minus_dy_w, hn::LoadU(kF, row.z + d), sum);
-      hn::StoreU(hn::MulAdd(by_w, from_w, sum), kF, row.dw + d);
-      hn::StoreU(hn::NegMulAdd(minus_dy_w, from_w, from_dz), kF, row.dy + d);
+      Vec sum = hn::MulAdd(dw_dz, from_dz, hn::LoadU(kF, row.dw + d));
+      sum = hn::MulAdd(dw_z, hn::LoadU(kF, row.z + d), sum);
+      hn::StoreU(hn::MulAdd(dw_w, from_w, sum), kF, row.dw + d);
+      hn::StoreU(hn::NegMulAdd(dy_w, from_w, from_dz), kF, row.dy + d);
     }
   }
 }

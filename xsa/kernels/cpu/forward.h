@@ -324,7 +324,7 @@ inline OwnRows own_rows(const Call& call, Index b, Index h, Index t, Index count
   OwnRows own;
   for (Index r = 0; r < kLanes; ++r) {
     own.w[r] = r < count && sees_own(call, b, t + r) ? rows.data + r * rows.stride : nullptr;
-    own.strength[r] = r < count ? static_cast<float>(strength_of(call, b, h, t + r)) : 0;
+    own.strength[r] = r < count ? strength_of(call, b, h, t + r) : 0;
   }
   return own;
 }
