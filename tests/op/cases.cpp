@@ -319,6 +319,14 @@ double largest_finite(const std::vector<double>& numbers) {
   return largest;
 }
 
+/// Of the sums that gradients are: dz (1 + |a|) is dy's, and |a c dz| the exclusion's.
+double largest_term(const Case& c, const Result& exact) {
+  double strength = std::abs(c.options.strength);
+  if (c.options.learned_strength) strength = largest_finite(values(*c.options.learned_strength));
+  return std::max(1.0, largest_finite(values(c.dz)) * (1 + strength) *
+                           std::max(1.0, largest_finite(values(exact.c))));
+}
+
 double largest_error(const std::vector<double>& actual, const std::vector<double>& expected) {
   double largest = 0;
   for (std::size_t n = 0; n < actual.size(); ++n)
@@ -347,14 +355,16 @@ void expect_same(const Result& actual, const Result& expected, double relative) 
   }
 }
 
-void expect_as_good_as_eager(const Result& actual, const Result& eager, const Result& exact,
-                             at::ScalarType type) {
+void expect_as_good_as_eager(const Case& c) {
+  SCOPED_TRACE(cat(c.name, " ", c10::toString(c.q.scalar_type())));
+  const Result actual = run_operator(c), eager = run_eager(c), exact = run_reference(c);
   for (const auto& [name, tensor] : kAll) {
     ASSERT_EQ((actual.*tensor).defined(), (exact.*tensor).defined()) << name;
     if (!(exact.*tensor).defined()) continue;
     const auto want = values(exact.*tensor);
-    const double tolerance = xsa::testing::beside_eager(largest_error(values(eager.*tensor), want),
-                                                        largest_finite(want), kernel_type(type));
+    const double tolerance =
+        xsa::testing::beside_eager(largest_error(values(eager.*tensor), want), largest_finite(want),
+                                   largest_term(c, exact), kernel_type(c.q.scalar_type()));
     EXPECT_TRUE(xsa::testing::is_near(values(actual.*tensor), want, tolerance)) << name;
   }
 }

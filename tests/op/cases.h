@@ -63,9 +63,8 @@ std::vector<double> values(const at::Tensor& tensor);
 /// 1); NaN and infinities only where expected.
 void expect_same(const Result& actual, const Result& expected, double relative);
 
-/// The error against `exact` is at most twice that of `eager`, the same call in the same type, plus
-/// a floor (tests/support/tolerance.h).
-void expect_as_good_as_eager(const Result& actual, const Result& eager, const Result& exact,
-                             at::ScalarType type);
+/// The operator's error against the double reference is at most twice that of eager PyTorch, the
+/// same call in the same type, plus a floor (tests/support/tolerance.h).
+void expect_as_good_as_eager(const Case& c);
 
 }  // namespace xsa::op::testing

@@ -29,11 +29,7 @@ TEST(Composite, IsAsGoodAsEagerInEveryType) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
     std::vector<Case> cases = single_option_cases();
     for (std::uint64_t seed = 1; seed <= 25; ++seed) cases.push_back(random_case(seed));
-    for (const Case& exact : cases) {
-      const Case c = exact.cast(type);
-      SCOPED_TRACE(c.name + " " + c10::toString(type));
-      expect_as_good_as_eager(run_operator(c), run_eager(c), run_reference(c), type);
-    }
+    for (const Case& exact : cases) expect_as_good_as_eager(exact.cast(type));
   }
 }
 

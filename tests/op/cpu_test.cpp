@@ -18,40 +18,16 @@ using at::Tensor;
 
 bool is_fused(const Case& c) { return attention_backend(c.q, c.k, c.v, c.options) == "cpu_fused"; }
 
-void expect_as_good_as_eager(const Case& c) {
-  const at::ScalarType type = c.q.scalar_type();
-  SCOPED_TRACE(c.name + " " + c10::toString(type));
+void expect_fused_as_good_as_eager(const Case& c) {
   const BackendScope fused("cpu_fused");
-  expect_as_good_as_eager(run_operator(c), run_eager(c), run_reference(c), type);
+  expect_as_good_as_eager(c);
 }
 
-/// What the first kernel takes: no masks but causal, a constant strength.
-Case supported_case(std::uint64_t seed) {
-  Case c = random_case(seed);
-  AttentionOptions& o = c.options;
-  o = {.is_causal = o.is_causal,
-       .scale = o.scale,
-       .strength = o.strength,
-       .own_offset = o.own_offset,
-       .eps = o.eps};
-  return c;
-}
-
-TEST(CpuFused, TakesFp32AndBf16WithConstantStrength) {
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
-    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-      const Case c = supported_case(seed).cast(type);
-      EXPECT_EQ(attention_backend(c.q, c.k, c.v, c.options), "cpu_fused") << c.name;
-      expect_as_good_as_eager(c);
-    }
-}
-
-TEST(CpuFused, EqualsTheOraclesForEveryOptionThatItTakes) {
+TEST(CpuFused, EqualsTheOraclesForEveryOption) {
   std::vector<Case> cases = single_option_cases();
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) cases.push_back(random_case(seed));
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) cases.push_back(random_case(seed));
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf})
-    for (const Case& exact : cases)
-      if (const Case c = exact.cast(type); is_fused(c)) expect_as_good_as_eager(c);
+    for (const Case& exact : cases) expect_fused_as_good_as_eager(exact.cast(type));
 }
 
 TEST(CpuFused, EqualsTheOraclesOverSeveralBlocks) {
@@ -59,7 +35,7 @@ TEST(CpuFused, EqualsTheOraclesOverSeveralBlocks) {
   n.queries = 150, n.keys = 230, n.head_dim = 64, n.value_dim = 48;
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
     for (const bool causal : {true, false})
-      expect_as_good_as_eager(make_case(n, 3, {.is_causal = causal}).cast(type));
+      expect_fused_as_good_as_eager(make_case(n, 3, {.is_causal = causal}).cast(type));
 }
 
 /// The same values with another memory layout.
@@ -101,7 +77,7 @@ TEST(CpuFused, TakesExpandedInputs) {
     *tensor = tensor->expand(sizes);
   }
   ASSERT_TRUE(is_fused(c));
-  expect_as_good_as_eager(c);
+  expect_fused_as_good_as_eager(c);
 }
 
 TEST(CpuFused, KeepsTheLayoutOfQ) {

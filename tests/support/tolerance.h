@@ -116,12 +116,14 @@ inline double rotary_tolerance(double largest, kernels::Type type) {
   return (u + (u + stored) * std::sqrt(2.0)) * largest;
 }
 
-/// For a path that is held to the same call in eager PyTorch, in the same type, on inputs of norm
+/// For a path that is held to the same call in eager PyTorch, in the same type, with scores of
 /// about 1: twice eager's error, and a floor where eager happens to be exact: the rounding of what
-/// is stored, and sixteen of the fp32 terms that it is a sum of (which may cancel).
-inline double beside_eager(double eager_error, double largest, kernels::Type type) {
-  return 2 * eager_error + unit_roundoff(type) * largest +
-         16 * unit_roundoff(kernels::Type::kFloat32) * std::max(1.0, largest);
+/// is stored (z too, of which delta = z . dz is made) and sixteen of the fp32 terms that a result
+/// is a sum of (which may cancel), `term` being the largest of those.
+inline double beside_eager(double eager_error, double largest, double term, kernels::Type type) {
+  const double size = std::max(term, largest);
+  return 2 * eager_error +
+         (unit_roundoff(type) + 16 * unit_roundoff(kernels::Type::kFloat32)) * size;
 }
 
 }  // namespace xsa::testing
