@@ -6,45 +6,19 @@
 #include <memory>
 #include <vector>
 
-#include "xsa/base/error.h"
 #include "xsa/kernels/cpu/call.h"
 #include "xsa/kernels/cpu/decode_plan.h"
 #include "xsa/kernels/cpu/dispatch.h"
+#include "xsa/kernels/cpu/workspace.h"
 
 namespace xsa::kernels {
 namespace {
 
 using cpu::Call;
+using cpu::element_of;
 using cpu::Kernels;
-
-/// Uninitialised floats on a cache line's boundary.
-class Floats {
- public:
-  explicit Floats(std::int64_t count)
-      : memory_(std::make_unique_for_overwrite<float[]>(count + kLine)) {}
-  float* data() const {
-    const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
-    return memory_.get() + (kLine - address / sizeof(float) % kLine) % kLine;
-  }
-
- private:
-  static constexpr std::int64_t kLine = 16;
-  std::unique_ptr<float[]> memory_;
-};
-
-cpu::Strided strided(const void* data, const std::array<std::int64_t, 4>& stride) {
-  return {static_cast<char*>(const_cast<void*>(data)), stride[0], stride[1], stride[2], stride[3]};
-}
-template <class AnyView>
-cpu::Strided strided(const AnyView& view) {
-  return strided(view.data, view.stride);
-}
-
-cpu::Element element_of(Type type) {
-  return type == Type::kFloat32    ? cpu::Element::kFloat32
-         : type == Type::kBFloat16 ? cpu::Element::kBFloat16
-                                   : cpu::Element::kFloat16;
-}
+using cpu::strided;
+using cpu::Workspace;
 
 Call make_call(const AttentionParams& p, const Kernels& kernels) {
   Call call;
@@ -86,9 +60,9 @@ class BackwardMemory {
       return workers * call.plan.part_keys * ((size + lanes - 1) / lanes * lanes);
     };
     if (!sums_in_place(call, call.dk, n.head_dim, lanes))
-      call.dk_sums = (dk_ = std::make_unique<Floats>(slots(n.head_dim)))->data();
+      call.dk_sums = (dk_ = std::make_unique<Workspace>(slots(n.head_dim)))->data();
     if (!sums_in_place(call, call.dv, n.value_dim, lanes))
-      call.dv_sums = (dv_ = std::make_unique<Floats>(slots(n.value_dim)))->data();
+      call.dv_sums = (dv_ = std::make_unique<Workspace>(slots(n.value_dim)))->data();
     turns_.resize(heads * call.plan.query_blocks);
     call.turns = turns_.data();
     if (params.sink_logits) {
@@ -97,7 +71,7 @@ class BackwardMemory {
     }
     call.dq_sums = call.dq;
     if (call.plan.parts == 1 || call.type == cpu::Element::kFloat32) return;
-    dq_ = std::make_unique<Floats>(rows * n.head_dim);
+    dq_ = std::make_unique<Workspace>(rows * n.head_dim);
     const std::int64_t head = n.queries * n.head_dim;
     call.dq_sums = strided(dq_->data(), {n.query_heads * head, head, n.head_dim, 1});
   }
@@ -113,7 +87,7 @@ class BackwardMemory {
   }
 
  private:
-  std::unique_ptr<Floats> dk_, dv_, dq_;
+  std::unique_ptr<Workspace> dk_, dv_, dq_;
   std::vector<std::int32_t> turns_;
   std::vector<float> dsink_rows_;
 };
@@ -134,7 +108,7 @@ void forward(const AttentionParams& params) {
   if (params.queries <= cpu::kDecodeQueries) return cpu::decode(kernels, call, parallel);
   if (call.plan.forward_tasks == 0) return;
   const std::int64_t space = kernels.forward_floats(call);
-  const Floats memory(space * parallel.workers);
+  const Workspace memory(space * parallel.workers);
   parallel.run(call.plan.forward_tasks, [&](std::int64_t task, std::int64_t worker) {
     kernels.forward(call, task, memory.data() + worker * space);
   });
@@ -148,7 +122,7 @@ void backward(const AttentionParams& params) {
     std::fill_n(params.dlearned_strength, params.batch * params.query_heads * params.queries, 0.0f);
   const BackwardMemory memory(call, params, kernels.tile.lanes, parallel.workers);
   const std::int64_t space = kernels.backward_floats(call);
-  const Floats workspaces(space * parallel.workers);
+  const Workspace workspaces(space * parallel.workers);
   parallel.run(call.plan.backward_tasks, [&](std::int64_t task, std::int64_t worker) {
     kernels.backward(call, task, worker, workspaces.data() + worker * space);
   });
