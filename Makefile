@@ -1,7 +1,7 @@
 # The front door. Every target sets up what it needs first (tools/setup) and does nothing twice.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test build bench check format asan mutate clean distclean
+.PHONY: help run test build bench check format asan neon mutate clean distclean
 
 ARGS ?=
 FILTER ?=
@@ -36,12 +36,15 @@ format:
 	@tools/setup python
 	@tools/check --write
 
+neon:
+	@tools/neon $(if $(FILTER),'*$(FILTER)*')
+
 mutate:
 	@tools/setup build
 	@.setup/python tools/mutate.py $(ARGS)
 
 clean:
-	rm -rf build build-asan build-mutate build-dev build-tsan
+	rm -rf build build-asan build-mutate build-dev build-tsan build-neon
 
 distclean: clean
 	rm -rf .setup .venv
