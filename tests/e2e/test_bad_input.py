@@ -57,13 +57,6 @@ def test_an_impossible_recipe_is_a_usage_error(xsa, words, names):
     assert not (xsa.folder / "runs").exists()
 
 
-def test_an_instruction_set_that_the_machine_lacks(xsa, monkeypatch):
-    monkeypatch.setenv("XSA_ISA", "MMX")
-    error = train(xsa, "--text", "text.txt", expect=2)
-    assert "XSA_ISA: expected one of this machine's instruction sets (" in error
-    assert "got 'MMX'" in error
-
-
 def test_a_recipe_that_is_not_toml(xsa):
     (xsa.folder / "broken.toml").write_text("[train\nlr = ")
     assert "broken.toml" in xsa("compare", "broken.toml", expect=2).stderr
