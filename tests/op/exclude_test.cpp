@@ -133,9 +133,10 @@ void expect_as_good_as_eager(const Call& call) {
     ASSERT_EQ((actual.*part).sizes(), (exact.*part).sizes()) << name;
     const double error = largest((eager.*part).to(at::kDouble) - exact.*part);
     const kernels::Type type = kernel_type(call.y.scalar_type());
+    const double size = largest(exact.*part);
     const double tolerance = type == kernels::Type::kFloat64
-                                 ? 1e-12 * std::max(1.0, largest(exact.*part))
-                                 : xsa::testing::beside_eager(error, largest(exact.*part), type);
+                                 ? 1e-12 * std::max(1.0, size)
+                                 : xsa::testing::beside_eager(error, size, 1.0, type);
     EXPECT_TRUE(is_near(values(actual.*part), values(exact.*part), tolerance)) << name;
     if (type == kernels::Type::kFloat64) {
       EXPECT_LE(error, tolerance) << name;

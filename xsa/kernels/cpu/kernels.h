@@ -11,12 +11,9 @@ namespace xsa::kernels::cpu {
 namespace {
 
 constexpr Kernels kernels_named(const char* name) {
-  return {name,           {kLanes, kPanelVectors},
-          forward_floats, backward_floats,
-          forward_task,   backward_task,
-          decode_floats,  decode_split,
-          decode_merge,   rotary_tokens,
-          exclude_kernels()};
+  return {name,         {kLanes, kPanelVectors}, forward_floats,   backward_floats,
+          forward_task, backward_task,           decode_floats,    decode_split,
+          decode_merge, rotary_tokens,           exclude_kernels()};
 }
 
 }  // namespace
