@@ -162,6 +162,27 @@ TEST_P(Fused, TheForwardsBitsDoNotDependOnTheBatch) {
   EXPECT_TRUE(same_bits(alone.z.values(), {all.end() - 70 * 16, all.end()}));
 }
 
+TEST_P(Fused, TheBackwardsBitsDoNotDependOnTheBatch) {
+  // Many sequences: all parts of a head's keys are one task; one alone: a task each.
+  for (const Type type : {Type::kFloat32, Type::kBFloat16}) {
+    ProblemSpec spec = sized(20, 2200, 4, 4);
+    spec.batch = 40, spec.type = type, spec.with_dlse = false;
+    Problem batch(spec);
+    run(batch);
+    spec.batch = 1;
+    Problem alone(spec);
+    for (const auto input : {&Problem::q, &Problem::k, &Problem::v, &Problem::dz})
+      (alone.*input).for_each([&](auto, auto h, auto t, auto d) {
+        (alone.*input).set(0, h, t, d, (batch.*input).get(39, h, t, d));
+      });
+    run(alone);
+    for (const auto output : {&Problem::z, &Problem::dq, &Problem::dk, &Problem::dv}) {
+      const std::vector<double> all = (batch.*output).values(), one = (alone.*output).values();
+      EXPECT_TRUE(same_bits(one, {all.end() - static_cast<std::ptrdiff_t>(one.size()), all.end()}));
+    }
+  }
+}
+
 TEST_P(Fused, StrengthZeroLeavesYToTheBit) {
   ProblemSpec spec = sized(60, 60, 16, 16);
   Problem nothing_to_exclude(spec);

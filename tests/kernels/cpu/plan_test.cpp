@@ -23,21 +23,24 @@ TEST(Plan, BlocksCoverTheQueriesInWholeVectors) {
     }
 }
 
-TEST(Plan, PartsCoverTheKeysInWholeKeyBlocks) {
+TEST(Plan, PartsCoverTheKeysInWholeKeyBlocksWhateverTheHeads) {
   for (std::int64_t keys = 1; keys < 5000; keys += 97)
-    for (const std::int64_t heads : {1, 2, 3, 12}) {
+    for (const std::int64_t heads : {1, 2, 12, 31, 32, 100}) {
       const Plan plan = make_plan(square(1, heads, heads, keys), kTiles[1]);
       EXPECT_EQ(plan.part_keys % plan.key_block, 0);
       EXPECT_GE(plan.part_keys * plan.parts, keys);
       EXPECT_LT(plan.part_keys * (plan.parts - 1), keys);
-      EXPECT_EQ(plan.backward_tasks, heads * plan.parts);
+      EXPECT_EQ(plan.parts, make_plan(square(1, 1, 1, keys), kTiles[1]).parts);
+      EXPECT_EQ(plan.backward_tasks, heads * plan.head_tasks);
+      EXPECT_GE(plan.task_parts * plan.head_tasks, plan.parts);
+      EXPECT_LT(plan.task_parts * (plan.head_tasks - 1), plan.parts);
     }
 }
 
-TEST(Plan, CutsTheBackwardOnlyWhereHeadsAreFew) {
-  EXPECT_EQ(make_plan(square(4, 12, 12, 4096), kTiles[1]).parts, 1);
-  EXPECT_GT(make_plan(square(1, 1, 1, 4096), kTiles[1]).parts, 1);
-  EXPECT_EQ(make_plan(square(1, 1, 1, 1000), kTiles[1]).parts, 1);
+TEST(Plan, CutsAHeadsBackwardIntoTasksOnlyWhereHeadsAreFewAndKeysMany) {
+  EXPECT_EQ(make_plan(square(4, 12, 12, 4096), kTiles[1]).backward_tasks, 4 * 12);
+  EXPECT_GT(make_plan(square(1, 2, 2, 4096), kTiles[1]).head_tasks, 2);
+  EXPECT_EQ(make_plan(square(1, 2, 2, 200), kTiles[1]).head_tasks, 1);
 }
 
 TEST(Plan, EmptySizesMakeNoForwardTaskAndZeroGradients) {

@@ -57,7 +57,8 @@ class BackwardMemory {
     const cpu::Sizes& n = call.sizes;
     const std::int64_t heads = n.batch * n.query_heads, rows = heads * n.queries;
     const auto slots = [&](std::int64_t size) {
-      return workers * call.plan.part_keys * ((size + lanes - 1) / lanes * lanes);
+      return workers * call.plan.task_parts * call.plan.part_keys *
+             ((size + lanes - 1) / lanes * lanes);
     };
     if (!sums_in_place(call, call.dk, n.head_dim, lanes))
       call.dk_sums = (dk_ = std::make_unique<Workspace>(slots(n.head_dim)))->data();
@@ -70,7 +71,7 @@ class BackwardMemory {
       call.dsink_rows = dsink_rows_.data();
     }
     call.dq_sums = call.dq;
-    if (call.plan.parts == 1 || call.type == cpu::Element::kFloat32) return;
+    if (call.plan.head_tasks == 1 || call.type == cpu::Element::kFloat32) return;
     dq_ = std::make_unique<Workspace>(rows * n.head_dim);
     const std::int64_t head = n.queries * n.head_dim;
     call.dq_sums = strided(dq_->data(), {n.query_heads * head, head, n.head_dim, 1});

@@ -1,10 +1,11 @@
 // The backward of one instruction set: the exclusion's gradients as prologue, then flash
 // attention's backward with dy in dz's place.
 //
-// A task is a part of one key/value head: a run of keys, met by all blocks of queries of the heads
-// in its group, one after the other. P^T and dS^T of a block of keys are made panel by panel and
-// stay in L2. dK and dV of its keys are the task's own, summed in place; dQ is local to a block of
-// queries, and the parts that share one add theirs in the parts' order, each waiting for its turn.
+// A task is some parts of one key/value head, a part being a run of keys, met by all blocks of
+// queries of the heads in its group, one after the other. P^T and dS^T of a block of keys are made
+// panel by panel and stay in L2. dK and dV of its keys are the task's own, summed in place; dQ of a
+// block of queries is summed part by part, and a task goes on from the total that the one before
+// left.
 //
 // FLOPs: 2 (3 D + 2 Dv) for each visible (query, key) pair, one 2^x each, and 12 Dv a query for the
 // exclusion. Bytes: q, z, dz, dq once a part; k, v and the sums of dk, dv once a query block.
@@ -18,10 +19,10 @@ namespace xsa::kernels::cpu {
 namespace {
 
 struct BackwardSpace {
-  float *q, *dy;            // panels [D][width], [Dv][width]; dy times scale
-  float *q_copy, *dy_rows;  // rows: q where its own cannot be used, dy
-  float *dq, *p, *ds;       // panels [D][width], [keys][width], [keys][width]
-  float *start, *delta;     // [queries]; -lse in base 2, -delta scale: what sums start from
+  float *q, *dy;                  // panels [D][width], [Dv][width]; dy times scale
+  float *q_copy, *dy_rows;        // rows: q where its own cannot be used, dy
+  float *dq, *dq_total, *p, *ds;  // panels [D][width], [keys][width], [keys][width]
+  float *start, *delta;           // [queries]; -lse in base 2, -delta scale: what sums start from
   float *rows, *z, *w, *dz, *scratch, *k, *v;
   Bounds bounds;
   KeyRange* rows_of_panel;  // key rows of the current block of keys that panel n sees
@@ -36,6 +37,7 @@ struct BackwardSpace {
     q_copy = carver.take(block * packed_stride(call.sizes.head_dim));
     dy_rows = carver.take(block * packed_stride(call.sizes.value_dim));
     dq = carver.take(block * dim);
+    dq_total = carver.take(block * dim);
     p = carver.take(block * call.plan.key_block);
     ds = carver.take(block * call.plan.key_block);
     start = carver.take(block);
@@ -61,11 +63,11 @@ struct Sums {
   float* row(Index key) const { return data + (key - first) * stride; }
 };
 
-/// One block of queries of one query head, and the part's keys. is_finite: no NaN or infinity is in
-/// its q, z or dz.
+/// One block of queries of one query head, and the task's parts and keys. is_finite: no NaN or
+/// infinity is in its q, z or dz.
 struct Block {
   Index b, h, begin, count;
-  KeyRange keys;
+  KeyRange parts, keys;
   bool is_finite = true;
   Index panels() const { return panels_of(count); }
 };
@@ -293,13 +295,9 @@ HWY_INLINE void sum_columns(const Call& call, const BackwardSpace& space, const 
   }
 }
 
-/// Which parts add to dq of a block of queries: [first, last], in this order.
-struct Turns {
-  Index first, last;
-};
-
-/// All parts between the first and the last key that the block sees; part 0 where it sees none.
-HWY_INLINE Turns turns_of(const Call& call, Index b, Index begin, Index count) {
+/// The parts that add to dq of a block of queries, in their order: all between the first and the
+/// last key that the block sees; part 0 where it sees none.
+HWY_INLINE KeyRange turns_of(const Call& call, Index b, Index begin, Index count) {
   KeyRange all{call.sizes.keys, 0};
   for (Index pass = 0; pass < passes_of(call); ++pass) {
     const KeyRange low = keys_of(call, pass, b, begin);
@@ -307,67 +305,64 @@ HWY_INLINE Turns turns_of(const Call& call, Index b, Index begin, Index count) {
     if (low.begin >= high.end) continue;
     all = {min_of(all.begin, low.begin), max_of(all.end, high.end)};
   }
-  if (all.begin >= all.end) return {0, 0};
-  return {all.begin / call.plan.part_keys, (all.end - 1) / call.plan.part_keys};
+  if (all.begin >= all.end) return {0, 1};
+  return {all.begin / call.plan.part_keys, (all.end - 1) / call.plan.part_keys + 1};
 }
 
-/// dq of one panel, added to what the parts before left; the last part writes it.
-inline void finish_panel(const Call& call, const BackwardSpace& space, const Block& block,
-                         const GradientPanel& panel, bool is_first, bool is_last) {
-  const Index size = call.sizes.head_dim;
-  const bool direct = is_first && is_last && in_place(call.dq, call.type, size);
-  for (Index lane = 0; lane < panel.count; lane += kLanes) {
-    const Index count = min_of(kLanes, panel.count - lane);
-    const Index t = block.begin + panel.begin + lane;
-    char* dq = row_at(call.dq, call.type, block.b, block.h, t);
-    float* rows = direct ? reinterpret_cast<float*>(dq) : space.rows;
-    const Index stride = direct ? call.dq.row : padded(size);
-    panel_to_rows(panel.dq + lane, panel.width, count, size, hn::Set(kF, 1.0f), space.scratch, rows,
-                  stride);
-    if (direct) continue;
-    for (Index r = 0; r < count; ++r) {
-      float* row = rows + r * stride;
-      if (!(is_first && is_last)) {
-        float* sum = reinterpret_cast<float*>(
-            row_at(call.dq_sums, Element::kFloat32, block.b, block.h, t + r));
-        const Index step = call.dq_sums.element;
-        for (Index d = 0; d < size; ++d) {
-          if (!is_first) row[d] += sum[d * step];
-          if (!is_last) sum[d * step] = row[d];
-        }
-      }
-      if (is_last)
-        store_row(row, 1.0f, dq + r * call.dq.row * element_size(call.type), call.type,
-                  call.dq.element, size);
-    }
+/// dq of one part joins the total of those before it; then it is 0 again.
+inline void add_part(const BackwardSpace& space, Index floats, bool is_first) {
+  for (Index n = 0; n < floats; ++n) {
+    space.dq_total[n] = is_first ? space.dq[n] : space.dq_total[n] + space.dq[n];
+    space.dq[n] = 0;
   }
 }
 
-/// Every part that adds to a block's dq waits until the one before has. Tasks start in order, so
-/// that part is done or at work.
+/// The total of one panel's dq that the tasks before left.
+inline void load_total(const Call& call, const BackwardSpace& space, const Block& block,
+                       const Span& span, float* total) {
+  const Index size = call.sizes.head_dim;
+  for (Index lane = 0; lane < span.count; lane += kLanes) {
+    const Index count = min_of(kLanes, span.count - lane);
+    const Rows rows = whole_rows(call.dq_sums, Element::kFloat32, block.b, block.h,
+                                 block.begin + span.begin + lane, count, size, space.rows);
+    rows_to_panel(rows, count, size, 1.0f, space.scratch, total + lane, span.width);
+  }
+}
+
+/// One panel's dq to rows: of `to`, whose elements are `type`.
+inline void store_total(const Call& call, const BackwardSpace& space, const Block& block,
+                        const Span& span, const float* total, const Strided& to, Element type) {
+  const Index size = call.sizes.head_dim;
+  const bool direct = in_place(to, type, size);
+  for (Index lane = 0; lane < span.count; lane += kLanes) {
+    const Index count = min_of(kLanes, span.count - lane);
+    char* first = row_at(to, type, block.b, block.h, block.begin + span.begin + lane);
+    float* rows = direct ? reinterpret_cast<float*>(first) : space.rows;
+    const Index stride = direct ? to.row : padded(size);
+    panel_to_rows(total + lane, span.width, count, size, hn::Set(kF, 1.0f), space.scratch, rows,
+                  stride);
+    if (direct) continue;
+    for (Index r = 0; r < count; ++r)
+      store_row(rows + r * stride, first + r * to.row * element_size(type), type, to.element, size);
+  }
+}
+
+/// A task that adds to a block's dq waits until the part before its own has. Tasks start in order,
+/// so that one is done or at work.
 HWY_INLINE void wait_for_turn(const std::int32_t* turn, Index part) {
   for (int spin = 0; __atomic_load_n(turn, __ATOMIC_ACQUIRE) != part; ++spin)
     if (spin > 1000) sched_yield();
 }
 
-inline void backward_block(const Call& call, const BackwardSpace& space, Block block, Index part,
-                           Sums dk, Sums dv) {
+/// A block of queries meets one part of the keys.
+inline void gradient_part(const Call& call, const BackwardSpace& space, const Block& block,
+                          Index part, Rows q, Rows dy, Sums dk, Sums dv) {
   const Sizes& sizes = call.sizes;
-  const Turns turns = turns_of(call, block.b, block.begin, block.count);
-  if (part < turns.first || part > turns.last) return;
   const Index key_head = block.h / (sizes.query_heads / sizes.key_heads);
-  for (Index n = 0; n < block.panels(); ++n)
-    block.is_finite &= start_panel(call, space, block, panel_of(call, space, block, n), dv);
-  const Rows q = in_place(call.q, call.type, sizes.head_dim) && call.q.row % 256 != 0
-                     ? whole_rows(call.q, call.type, block.b, block.h, block.begin, block.count,
-                                  sizes.head_dim, nullptr)
-                     : copy_rows(call.q, call.type, block.b, block.h, block.begin, block.count,
-                                 sizes.head_dim, space.q_copy);
-  const Rows dy{space.dy_rows, packed_stride(sizes.value_dim)};
-
   for (Index pass = 0; pass < passes_of(call); ++pass) {
     const KeyRange seen = fill_bounds(call, pass, block.b, block.begin, block.count, space.bounds);
-    const KeyRange keys = intersect(seen, block.keys);
+    const KeyRange keys =
+        intersect(seen, {part * call.plan.part_keys, (part + 1) * call.plan.part_keys});
     for (Index key = keys.begin; key < keys.end; key += call.plan.key_block) {
       const Index rows = min_of(call.plan.key_block, keys.end - key);
       const Rows k =
@@ -381,20 +376,57 @@ inline void backward_block(const Call& call, const BackwardSpace& space, Block b
       sum_columns<&GradientPanel::ds>(call, space, block, key, rows, q, sizes.head_dim, dk);
     }
   }
+}
+
+inline void backward_block(const Call& call, const BackwardSpace& space, Block block, Sums dk,
+                           Sums dv) {
+  const Sizes& sizes = call.sizes;
+  const KeyRange turns = turns_of(call, block.b, block.begin, block.count);
+  const KeyRange parts = intersect(turns, block.parts);
+  if (parts.begin >= parts.end) return;
+  for (Index n = 0; n < block.panels(); ++n)
+    block.is_finite &= start_panel(call, space, block, panel_of(call, space, block, n), dv);
+  const Rows q = in_place(call.q, call.type, sizes.head_dim) && call.q.row % 256 != 0
+                     ? whole_rows(call.q, call.type, block.b, block.h, block.begin, block.count,
+                                  sizes.head_dim, nullptr)
+                     : copy_rows(call.q, call.type, block.b, block.h, block.begin, block.count,
+                                 sizes.head_dim, space.q_copy);
+  const Rows dy{space.dy_rows, packed_stride(sizes.value_dim)};
+
   std::int32_t* turn = call.turns +
                        (block.b * sizes.query_heads + block.h) * call.plan.query_blocks +
                        block.begin / call.plan.query_block;
-  wait_for_turn(turn, part - turns.first);
-  for (Index n = 0; n < block.panels(); ++n)
-    finish_panel(call, space, block, panel_of(call, space, block, n), part == turns.first,
-                 part == turns.last);
-  __atomic_store_n(turn, static_cast<std::int32_t>(part - turns.first + 1), __ATOMIC_RELEASE);
+  const bool alone = turns.end - turns.begin == 1;  // one part: its dq is the total
+  float* total = alone ? space.dq : space.dq_total;
+  const auto total_of = [&](const Span& span) {
+    return total + span.begin * padded(sizes.head_dim);
+  };
+  for (Index part = parts.begin; part < parts.end; ++part) {
+    gradient_part(call, space, block, part, q, dy, dk, dv);
+    if (alone) break;
+    if (part == parts.begin && part != turns.begin) {
+      wait_for_turn(turn, part);
+      for (Index n = 0; n < block.panels(); ++n) {
+        const Span span = span_of(block.count, n);
+        load_total(call, space, block, span, total_of(span));
+      }
+    }
+    add_part(space, padded(block.count) * padded(sizes.head_dim), part == turns.begin);
+  }
+  const bool is_last = parts.end == turns.end;
+  for (Index n = 0; n < block.panels(); ++n) {
+    const Span span = span_of(block.count, n);
+    store_total(call, space, block, span, total_of(span), is_last ? call.dq : call.dq_sums,
+                is_last ? call.type : Element::kFloat32);
+  }
+  __atomic_store_n(turn, static_cast<std::int32_t>(parts.end), __ATOMIC_RELEASE);
 }
 
-/// The part's slot for sums, or the gradient itself where a task may add up there; zeroed.
+/// The task's slot for sums, or the gradient itself where a task may add up there; zeroed.
 HWY_INLINE Sums start_sums(const Call& call, float* slots, const Strided& gradient, Index size,
                            Index b, Index key_head, KeyRange keys, Index slot) {
-  Sums sums{slots + slot * call.plan.part_keys * padded(size), padded(size), keys.begin};
+  Sums sums{slots + slot * call.plan.task_parts * call.plan.part_keys * padded(size), padded(size),
+            keys.begin};
   if (!slots)
     sums = {reinterpret_cast<float*>(row_at(gradient, call.type, b, key_head, keys.begin)),
             gradient.row, keys.begin};
@@ -407,7 +439,7 @@ inline void write_sums(const Call& call, const float* slots, Sums sums, const St
                        Index size, Index b, Index key_head, KeyRange keys) {
   if (!slots) return;
   for (Index key = keys.begin; key < keys.end; ++key)
-    store_row(sums.row(key), 1.0f, row_at(gradient, call.type, b, key_head, key), call.type,
+    store_row(sums.row(key), row_at(gradient, call.type, b, key_head, key), call.type,
               gradient.element, size);
 }
 
@@ -416,17 +448,19 @@ void backward_task(const Call& call, std::int64_t task, std::int64_t slot, float
   const Plan& plan = call.plan;
   const BackwardSpace space(call, workspace);
   const Index heads = sizes.batch * sizes.key_heads;
-  const Index part = task / heads;  // first parts first: where causal, they are the heaviest
   const Index b = task % heads / sizes.key_heads, key_head = task % sizes.key_heads;
-  const KeyRange keys{part * plan.part_keys, min_of(sizes.keys, (part + 1) * plan.part_keys)};
+  // First parts first: where causal, they are the heaviest.
+  const Index part = task / heads * plan.task_parts;
+  const KeyRange parts{part, min_of(plan.parts, part + plan.task_parts)};
+  const KeyRange keys{parts.begin * plan.part_keys, min_of(sizes.keys, parts.end * plan.part_keys)};
   const Sums dk = start_sums(call, call.dk_sums, call.dk, sizes.head_dim, b, key_head, keys, slot);
   const Sums dv = start_sums(call, call.dv_sums, call.dv, sizes.value_dim, b, key_head, keys, slot);
   const Index group = sizes.query_heads / sizes.key_heads;
   for (Index h = key_head * group; h < (key_head + 1) * group; ++h)
     for (Index begin = 0; begin < sizes.queries; begin += plan.query_block)
       backward_block(call, space,
-                     {b, h, begin, min_of(plan.query_block, sizes.queries - begin), keys}, part, dk,
-                     dv);
+                     {b, h, begin, min_of(plan.query_block, sizes.queries - begin), parts, keys},
+                     dk, dv);
   write_sums(call, call.dk_sums, dk, call.dk, sizes.head_dim, b, key_head, keys);
   write_sums(call, call.dv_sums, dv, call.dv, sizes.value_dim, b, key_head, keys);
 }

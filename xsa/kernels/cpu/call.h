@@ -38,9 +38,10 @@ struct Call {
   float *lse = nullptr, *c = nullptr;
   const float* dlse = nullptr;
   float* dlearned_strength = nullptr;  // zeroed
-  // Backward's memory. Sums of a part's dk and dv, fp32 [slot][part_keys][whole vectors], or null
-  // where dk (dv) itself takes them; of dq, where parts share it; how many parts have added to dq
-  // of a (batch, query head, query block), zeroed; -exp(sink - lse) delta [B, H, T], or null.
+  // Backward's memory. Sums of a part's dk and dv, fp32 [slot][task_parts part_keys][whole
+  // vectors], or null where dk (dv) itself takes them; of dq, where tasks share it; the next part
+  // to add to dq of a (batch, query head, query block), zeroed; -exp(sink - lse) delta [B, H, T],
+  // or null.
   float *dk_sums = nullptr, *dv_sums = nullptr;
   Strided dq_sums;
   std::int32_t* turns = nullptr;

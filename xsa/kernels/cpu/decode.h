@@ -417,7 +417,7 @@ inline void finish_row(const DecodeCall& decode, const DecodeSpace& space, const
     call.c[at] = exclude_row(y, space.w, size, strength_of(call, b, h, t), call.eps);
   }
   call.lse[at] = static_cast<float>(log_sum_exp(SoftmaxState<double>{max, sum}));
-  store_row(y, 1.0f, row_at(call.z, call.type, b, h, t), call.type, call.z.element, size);
+  store_row(y, row_at(call.z, call.type, b, h, t), call.type, call.z.element, size);
 }
 
 // ---- the table's entries

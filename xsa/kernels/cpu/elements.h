@@ -7,6 +7,13 @@
 namespace xsa::kernels::cpu {
 namespace {
 
+inline Index element_size(Element type) { return type == Element::kFloat32 ? 4 : 2; }
+
+/// Address of row (b, h, t).
+HWY_INLINE char* row_at(const Strided& array, Element type, Index b, Index h, Index t) {
+  return array.data + (b * array.batch + h * array.head + t * array.row) * element_size(type);
+}
+
 using Words = hn::RebindToUnsigned<Floats>;
 using HalfWords = hn::Rebind<std::uint16_t, Floats>;
 

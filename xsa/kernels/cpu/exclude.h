@@ -114,7 +114,7 @@ HWY_NOINLINE float forward_rare_row(const ExcludeCall& call, const ExcludeSpace<
   load_row(reinterpret_cast<const char*>(y), call.type, 1, size, space.wide_x);
   load_row(reinterpret_cast<const char*>(w), call.type, 1, size, space.wide_w);
   const float c = exclude_row(space.wide_x, space.wide_w, size, strength, call.eps);
-  store_row(space.wide_x, 1.0f, reinterpret_cast<char*>(z), call.type, 1, size);
+  store_row(space.wide_x, reinterpret_cast<char*>(z), call.type, 1, size);
   return c;
 }
 
@@ -212,7 +212,7 @@ HWY_NOINLINE float backward_rare_row(const ExcludeCall& call, const ExcludeSpace
   for (Index d = 0; d < padded(size); ++d) space.wide_dw[d] = 0;
   const float da = exclude_row_backward(space.wide_x, space.wide_z, space.wide_w, size,
                                         row.strength, row.c, call.eps, space.wide_dw);
-  store_row(space.wide_x, 1.0f, reinterpret_cast<char*>(row.dy), call.type, 1, size);
+  store_row(space.wide_x, reinterpret_cast<char*>(row.dy), call.type, 1, size);
   for (Index d = 0; d < size; ++d) dw.put(space.wide_dw[d], d);
   return da;
 }

@@ -15,7 +15,8 @@
 
 #include "xsa/kernels/core/mask.h"
 #include "xsa/kernels/cpu/exclude_rows.h"
-#include "xsa/kernels/cpu/simd.h"
+#include "xsa/kernels/cpu/rows.h"
+#include "xsa/kernels/cpu/segments.h"
 
 namespace xsa::kernels::cpu {
 namespace {
@@ -355,7 +356,7 @@ inline void finish_panel(const Call& call, const ForwardSpace& space, const Pane
       call.lse[at + r] = log_sum_exp(SoftmaxState<float>{panel.max[lane + r], panel.sum[lane + r]});
     if (direct) continue;
     for (Index r = 0; r < count; ++r)
-      store_row(y + r * stride, 1.0f, z + r * call.z.row * element_size(call.type), call.type,
+      store_row(y + r * stride, z + r * call.z.row * element_size(call.type), call.type,
                 call.z.element, sizes.value_dim);
   }
 }

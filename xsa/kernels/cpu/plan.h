@@ -20,11 +20,14 @@ struct Plan {
   std::int64_t query_block = 0;  // queries of a forward task, and of a backward step
   std::int64_t query_blocks = 0;
   std::int64_t key_block = 0;
-  std::int64_t panel = 0;           // queries of a full panel
-  std::int64_t forward_tasks = 0;   // (query block, batch, query head), last block first
-  std::int64_t parts = 1;           // a key/value head's keys are cut into parts for the backward
-  std::int64_t part_keys = 0;       // keys of a part: whole key blocks
-  std::int64_t backward_tasks = 0;  // (part, batch, key/value head), first part first
+  std::int64_t panel = 0;          // queries of a full panel
+  std::int64_t forward_tasks = 0;  // (query block, batch, query head), last block first
+  // A key/value head's keys in the backward: parts of part_keys, whole key blocks, whose gradients
+  // of q are summed one after the other. They depend on the number of keys alone; how many of them
+  // are one task, on the number of heads as well.
+  std::int64_t parts = 1, part_keys = 0, task_parts = 1;
+  std::int64_t head_tasks = 1;
+  std::int64_t backward_tasks = 0;  // (task of a head, batch, key/value head), first parts first
 };
 
 Plan make_plan(const Sizes& sizes, Tile tile);
