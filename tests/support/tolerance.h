@@ -116,6 +116,33 @@ inline double rotary_tolerance(double largest, kernels::Type type) {
   return (u + (u + stored) * std::sqrt(2.0)) * largest;
 }
 
+/// Largest errors of the fp32 LayerNorm of a residual sum, rows of `width`, where sums, normed
+/// values and gradients have magnitudes up to these. Mean and variance are sums of `width`
+/// roundings (their square root, as they fall both ways); what is stored is rounded once more.
+struct LayerNormTolerances {
+  double y, dx, dparameter;
+};
+struct LayerNormSizes {
+  std::int64_t rows, width;
+  double sum, normed, weight, rstd, dy, dsum;
+};
+inline LayerNormTolerances layer_norm_tolerances(const LayerNormSizes& z, kernels::Type type) {
+  const double u = unit_roundoff(kernels::Type::kFloat32);
+  const double stored = type == kernels::Type::kFloat32 ? u : unit_roundoff(type);
+  const double roots = 4 + std::sqrt(static_cast<double>(z.width));
+  // s is stored rounded before its mean is taken.
+  const double n = u * roots * (z.normed + z.sum * z.rstd) + stored * z.sum * z.rstd * 2;
+  const double g = z.weight * z.dy;
+  const double dx = z.rstd * g * (n * (1 + z.normed) * 2 + u * roots * (2 + z.normed * z.normed));
+  LayerNormTolerances t{};
+  t.y = z.weight * n + stored * (z.weight * z.normed + 1);
+  t.dx = dx + stored * (z.rstd * g * (2 + z.normed * z.normed) + z.dsum);
+  // Rows' errors fall both ways, in the terms and in the sum, whose size is about sqrt(rows) terms.
+  const double row_root = std::sqrt(static_cast<double>(z.rows));
+  t.dparameter = row_root * (n + u * (4 + row_root) * (1 + z.normed)) * z.dy;
+  return t;
+}
+
 /// For a path that is held to the same call in eager PyTorch, in the same type, with scores of
 /// about 1: twice eager's error, and a floor where eager happens to be exact: the rounding of what
 /// is stored (z too, of which delta = z . dz is made) and sixteen of the fp32 terms that a result

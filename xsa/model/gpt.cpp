@@ -3,10 +3,13 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <tuple>
+
 #include "xsa/base/error.h"
 #include "xsa/base/rng.h"
 #include "xsa/model/linear_cross_entropy.h"
 #include "xsa/model/parameters.h"
+#include "xsa/op/add_layer_norm.h"
 #include "xsa/op/attention.h"
 
 namespace xsa::model {
@@ -34,6 +37,12 @@ at::Tensor Gpt::Affine::operator()(const at::Tensor& x) const {
 
 at::Tensor Gpt::Norm::operator()(const at::Tensor& x) const {
   return at::layer_norm(x, weight.sizes(), weight, bias, eps);
+}
+
+std::pair<at::Tensor, at::Tensor> Gpt::Norm::after_adding(const at::Tensor& branch,
+                                                          const at::Tensor& x) const {
+  const auto given_bias = bias.defined() ? std::optional(bias) : std::nullopt;
+  return op::add_layer_norm(branch, x, weight, given_bias, eps);
 }
 
 namespace {
@@ -102,24 +111,25 @@ void Gpt::check_tokens(const at::Tensor& tokens) const {
       "]; was the data made with another tokenizer?");
 }
 
-// x [B, T, C] throughout. Each branch's output is fresh memory that no gradient needs, so the
-// residual is added in place.
+// x [B, T, C] throughout: the residual stream, and what its next norm makes of it.
 at::Tensor Gpt::hidden(const at::Tensor& tokens, const AttentionObserver& observe) const {
   check_tokens(tokens);
   at::Tensor x = at::embedding(embedding_, tokens);
   if (config_.embedding_norm) x = embedding_norm_(x);
-  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-    x = attention(x, layer, observe).add_(x);
-    x = feed_forward(x, layer).add_(x);
+  at::Tensor normed = blocks_.front().norm_1(x);
+  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
+    const Norm& next = layer + 1 < blocks_.size() ? blocks_[layer + 1].norm_1 : final_norm_;
+    const at::Tensor attended = attention(normed, static_cast<std::int64_t>(layer), observe);
+    std::tie(normed, x) = blocks_[layer].norm_2.after_adding(attended, x);
+    std::tie(normed, x) = next.after_adding(feed_forward(normed, blocks_[layer]), x);
   }
-  return final_norm_(x);
+  return normed;
 }
 
-at::Tensor Gpt::attention(const at::Tensor& x, std::int64_t layer,
+at::Tensor Gpt::attention(const at::Tensor& normed, std::int64_t layer,
                           const AttentionObserver& observe) const {
   const Block& block = blocks_[static_cast<std::size_t>(layer)];
-  const auto [q, k, v] =
-      split_heads(block.qkv(block.norm_1(x)), config_.heads, config_.key_heads(), rope_);
+  const auto [q, k, v] = split_heads(block.qkv(normed), config_.heads, config_.key_heads(), rope_);
   op::AttentionOptions options;
   options.is_causal = true;
   options.strength = block.strength;
@@ -129,9 +139,8 @@ at::Tensor Gpt::attention(const at::Tensor& x, std::int64_t layer,
   return block.attention_out(joined);
 }
 
-at::Tensor Gpt::feed_forward(const at::Tensor& x, std::int64_t layer) const {
-  const Block& block = blocks_[static_cast<std::size_t>(layer)];
-  return block.down(at::gelu(block.up(block.norm_2(x))));
+at::Tensor Gpt::feed_forward(const at::Tensor& normed, const Block& block) const {
+  return block.down(at::gelu(block.up(normed)));
 }
 
 at::Tensor Gpt::logits(const at::Tensor& tokens) const { return at::linear(hidden(tokens), head_); }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "xsa/model/config.h"
@@ -60,6 +61,9 @@ class Gpt {
     at::Tensor weight, bias;
     double eps;
     at::Tensor operator()(const at::Tensor& x) const;
+    /// (the norm of branch + x, branch + x), in one pass.
+    std::pair<at::Tensor, at::Tensor> after_adding(const at::Tensor& branch,
+                                                   const at::Tensor& x) const;
   };
   struct Block {
     Norm norm_1, norm_2;
@@ -71,9 +75,9 @@ class Gpt {
   Affine affine(const std::string& name) const;
   Norm norm(const std::string& name) const;
   void check_tokens(const at::Tensor& tokens) const;
-  at::Tensor attention(const at::Tensor& x, std::int64_t layer,
+  at::Tensor attention(const at::Tensor& normed, std::int64_t layer,
                        const AttentionObserver& observe) const;
-  at::Tensor feed_forward(const at::Tensor& x, std::int64_t layer) const;
+  at::Tensor feed_forward(const at::Tensor& normed, const Block& block) const;
 
   ModelConfig config_;
   std::vector<NamedTensor> parameters_;

@@ -65,6 +65,7 @@ std::optional<torch::Library> registered() {
   define(*library);
   implement(*library);
   register_exclude(*library);
+  register_add_layer_norm(*library);
   register_rotary_embedding(*library);
   return library;
 }

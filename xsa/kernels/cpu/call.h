@@ -78,6 +78,17 @@ struct ExcludeKernels {
   void (*backward)(const ExcludeCall&, std::int64_t begin, std::int64_t end, float* workspace);
 };
 
+/// Residual sum and LayerNorm (xsa/kernels/layer_norm.h); its names.
+struct AddLayerNormCall {
+  std::int64_t width = 0;
+  Element type = Element::kFloat32;
+  double eps = 0;
+  const float *weight = nullptr, *bias = nullptr;
+  const void *x = nullptr, *residual = nullptr, *dy = nullptr, *dsum = nullptr;
+  void *sum = nullptr, *y = nullptr, *dx = nullptr;
+  float *mean = nullptr, *rstd = nullptr;
+};
+
 /// The kernels of one instruction set.
 struct Kernels {
   const char* name;
@@ -93,6 +104,11 @@ struct Kernels {
   void (*decode_merge)(const DecodeCall&, std::int64_t b, std::int64_t key_head, float* workspace);
   /// Tokens [begin, end) of the B T.
   void (*rotary)(const RotaryCall&, std::int64_t begin, std::int64_t end);
+  /// Rows [begin, end).
+  void (*add_layer_norm)(const AddLayerNormCall&, std::int64_t begin, std::int64_t end);
+  /// dx of rows [begin, end), and their sums for the gradients of weight and bias.
+  void (*add_layer_norm_gradients)(const AddLayerNormCall&, std::int64_t begin, std::int64_t end,
+                                   float* dweight, float* dbias);
   ExcludeKernels exclude;
 };
 
