@@ -70,8 +70,22 @@ SABOTAGES = [
     Sabotage(
         "delta-without-dlse",
         "xsa/kernels/cpu/backward.h",
-        "dot(space.z, dz, value_dim) - (call.dlse ? call.dlse[at] : 0);",
-        "dot(space.z, dz, value_dim);",
+        "z_dz[r] - (call.dlse ? call.dlse[at + r] : 0)",
+        "z_dz[r]",
+        "test_kernels",
+    ),
+    Sabotage(
+        "strange-queries-leak",
+        "xsa/kernels/cpu/backward.h",
+        "block.is_finite ? sum_piece<N, A, true> : sum_piece<N, A, false>",
+        "sum_piece<N, A, true>",
+        "test_kernels",
+    ),
+    Sabotage(
+        "sink-keys-counted-twice",
+        "xsa/kernels/cpu/forward.h",
+        "max_of(keys.near.begin, call.mask.num_sink_keys > 0 ? keys.sinks.end : 0)",
+        "keys.near.begin",
         "test_kernels",
     ),
     Sabotage(
@@ -125,10 +139,10 @@ SABOTAGES = [
     ),
     Sabotage(
         "rope-turns-the-wrong-way",
-        "xsa/model/rope.cpp",
-        "out[i] = static_cast<T>(first * cos[i] - second * s);",
-        "out[i] = static_cast<T>(first * cos[i] + second * s);",
-        "test_model",
+        "xsa/kernels/cpu/rope.h",
+        "hn::NegMulAdd(second, s, hn::Mul(first, c))",
+        "hn::MulAdd(second, s, hn::Mul(first, c))",
+        "test_kernels",
     ),
     Sabotage(
         "loss-chunks-overwrite",
