@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/op/cases.h"
 #include "xsa/op/backend.h"
 #include "xsa/op/signature.h"
@@ -66,9 +68,9 @@ const Wrong kWrong[] = {
      "own_offset: expected own_offset + T <= S = 9 (query i owns key own_offset + i), got 4 + 6"},
     {"OwnOffsetNegative", [](Case& c) { c.options.own_offset = -1; },
      "own_offset: expected at least 0, got -1"},
-    {"Scale", [](Case& c) { c.options.scale = NAN; }, "scale: expected a finite number, got nan"},
+    {"Scale", [](Case& c) { c.options.scale = NAN; }, "scale: expected a finite float32 number, got nan"},
     {"Strength", [](Case& c) { c.options.strength = INFINITY; },
-     "strength: expected a finite number, got inf"},
+     "strength: expected a finite float32 number, got inf"},
     {"Eps", [](Case& c) { c.options.eps = 0; }, "eps: expected a finite number >= 1e-18, got 0"},
     {"Window", [](Case& c) { c.options.window = 0; }, "window: expected at least 1"},
     {"SinkKeys", [](Case& c) { c.options.num_sink_keys = -1; },
@@ -152,6 +154,19 @@ TEST(Backend, AForcedKernelNeverFallsBackInSilence) {
 TEST(Backend, AnUnknownNameIsAnError) {
   EXPECT_THROW(set_backend("fast"), c10::ValueError);
   EXPECT_EQ(backend(), "auto");
+}
+
+TEST(Checks, NumbersNearTheEndOfInt64DoNotWrapAround) {
+  const std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+  Case c = make_case({}, 1).cast(at::kFloat);
+  c.options.own_offset = largest;
+  EXPECT_THROW(attention(c.q, c.k, c.v, c.options), c10::ValueError);
+  c.options = {};
+  const at::Tensor plain = attention(c.q, c.k, c.v, c.options).z;
+  c.options.window = largest;
+  EXPECT_TRUE(attention(c.q, c.k, c.v, c.options).z.equal(plain));
+  c.options = {.num_sink_keys = largest};
+  EXPECT_TRUE(attention(c.q, c.k, c.v, c.options).z.allclose(plain, 1e-5, 1e-5));
 }
 
 }  // namespace

@@ -116,6 +116,23 @@ TEST(CpuFused, BitsDoNotDependOnTheNumberOfThreads) {
       EXPECT_TRUE(xsa::testing::same_bits(values(actual.*tensor), values(results[0].*tensor)));
 }
 
+TEST(CpuFused, TheBitsOfASharedStrengthsGradientDoNotDependOnTheNumberOfThreads) {
+  Sizes n;
+  n.query_heads = n.key_heads = 1, n.batch = 1, n.queries = n.keys = 50000;
+  n.head_dim = n.value_dim = 2;
+  for (const at::Tensor& strength : {at::ones({}), at::ones({1})}) {
+    Case c = make_case(n, 3, {.is_causal = true, .learned_strength = strength, .window = 3});
+    c = c.cast(at::kFloat);
+    std::vector<double> first;
+    for (const int count : {1, 2, 3}) {
+      const Threads threads(count);
+      const std::vector<double> sum = values(run_operator(c).dlearned_strength);
+      if (count == 1) first = sum;
+      EXPECT_TRUE(xsa::testing::same_bits(sum, first));
+    }
+  }
+}
+
 TEST(KernelCall, RunsItsTasksOnSeveralThreads) {
   // at::parallel_for is silently serial in a file compiled without -fopenmp.
   const Threads threads(2);

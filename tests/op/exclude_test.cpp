@@ -310,8 +310,8 @@ struct Wrong {
   const char* expected;
 };
 const Wrong kWrong[] = {
-    {"Rank", [](Call& c) { c.y = c.y[0]; }, "y: expected a dense tensor [B, H, T, Dv]"},
-    {"Sparse", [](Call& c) { c.v = c.v.to_sparse(); }, "v: expected a dense tensor [B, K, S, Dv]"},
+    {"Rank", [](Call& c) { c.y = c.y[0]; }, "y: expected 4 dimensions [B, H, T, Dv]"},
+    {"Sparse", [](Call& c) { c.v = c.v.to_sparse(); }, "v: expected a strided (dense) tensor"},
     {"Type", [](Call& c) { c.v = c.v.to(at::kHalf); }, "v: expected type and device of y, Float"},
     {"Integers", [](Call& c) { c.y = c.y.to(at::kInt), c.v = c.v.to(at::kInt); },
      "y: expected float32, float64, bfloat16 or float16"},
@@ -330,7 +330,7 @@ const Wrong kWrong[] = {
     {"OwnOffsetNegative", [](Call& c) { c.options.own_offset = -1; },
      "own_offset: expected at least 0, got -1"},
     {"Strength", [](Call& c) { c.options.strength = NAN; },
-     "strength: expected a finite number, got nan"},
+     "strength: expected a finite float32 number, got nan"},
     {"Eps", [](Call& c) { c.options.eps = 0; }, "eps: expected a finite number >= 1e-18, got 0"},
     {"StrengthShape", [](Call& c) { c.options.learned_strength = at::ones({3}); },
      "learned_strength: expected a scalar, [H] = [4] or [B, H, T] = [2, 4, 6], got [3]"},

@@ -147,7 +147,7 @@ TEST(RotaryEmbedding, RefusesWithAReasonAndARemedy) {
   };
   using ::testing::HasSubstr;
   EXPECT_THAT(message([&] { rotary_embedding(x[0], in.cos, in.sin); }),
-              HasSubstr("x: expected a dense tensor [B, H, T, D], got [3, 11, 20]"));
+              HasSubstr("x: expected 4 dimensions [B, H, T, D], got [3, 11, 20]"));
   EXPECT_THAT(message([&] { rotary_embedding(x.narrow(3, 0, 7), in.cos, in.sin); }),
               HasSubstr("even head dimension"));
   EXPECT_THAT(message([&] { rotary_embedding(x.to(at::kInt), in.cos, in.sin); }),

@@ -21,10 +21,14 @@ void expect(const SymBool& holds, const Parts&... parts) {
   TORCH_CHECK_VALUE(holds.expect_true(__FILE__, __LINE__), "xsa::attention: ", parts...);
 }
 
+void check_dense(const char* name, const Tensor& tensor) {
+  expect(tensor.layout() == c10::kStrided, name, ": expected a strided (dense) tensor, got ",
+         tensor.layout(), "; call .to_dense() first");
+}
+
 void check_types(const Inputs& in) {
   const auto check_one = [&](const char* name, const Tensor& tensor, const char* shape) {
-    expect(tensor.layout() == c10::kStrided, name, ": expected a strided (dense) tensor, got ",
-           tensor.layout(), "; call .to_dense() first");
+    check_dense(name, tensor);
     expect(tensor.dim() == 4, name, ": expected 4 dimensions ", shape, ", got ", describe(tensor),
            "; unsqueeze missing batch or head dimensions");
     expect(tensor.scalar_type() == in.q.scalar_type(), name, ": expected the type of q, ",
@@ -67,7 +71,7 @@ void check_shapes(const Inputs& in, const AttentionOptions& options) {
     const std::int64_t own = *options.own_offset;
     expect(own >= 0, "own_offset: expected at least 0, got ", own,
            "; it is the index of the first query's own key");
-    expect((queries + own).sym_le(keys), "own_offset: expected own_offset + T <= S = ", keys,
+    expect((keys - queries).sym_ge(own), "own_offset: expected own_offset + T <= S = ", keys,
            " (query i owns key own_offset + i), got ", own, " + ", queries,
            "; append the queries' own keys and values before the call");
   } else {
@@ -77,20 +81,24 @@ void check_shapes(const Inputs& in, const AttentionOptions& options) {
 }
 
 void check_numbers(const AttentionOptions& o) {
-  expect(!o.scale || std::isfinite(*o.scale), "scale: expected a finite number, got ",
-         o.scale.value_or(0));
-  expect(std::isfinite(o.strength), "strength: expected a finite number, got ", o.strength);
+  expect(!o.scale || std::isfinite(static_cast<float>(*o.scale)),
+         "scale: expected a finite float32 number, got ", o.scale.value_or(0),
+         "; leave it out for 1/sqrt(D)");
+  expect(std::isfinite(static_cast<float>(o.strength)),
+         "strength: expected a finite float32 number, got ", o.strength, "; 1 is the paper's");
   // eps^2 must be a normal float32, or a zero value would divide zero by zero.
   expect(std::isfinite(o.eps) && o.eps >= 1e-18, "eps: expected a finite number >= 1e-18, got ",
          o.eps, "; the default is 1e-12");
-  expect(o.num_sink_keys >= 0, "num_sink_keys: expected at least 0, got ", o.num_sink_keys);
+  expect(o.num_sink_keys >= 0, "num_sink_keys: expected at least 0, got ", o.num_sink_keys,
+         "; 0 is no sink key");
   expect(!o.window || *o.window >= 1, "window: expected at least 1 (the own key), got ",
          o.window.value_or(0), "; leave it out for no window");
 }
 
 void check_float_option(const char* name, const Tensor& tensor, const Tensor& q) {
+  check_dense(name, tensor);
   expect(at::isFloatingType(tensor.scalar_type()), name, ": expected a floating-point tensor, got ",
-         describe(tensor));
+         describe(tensor), "; cast it");
   expect(tensor.device() == q.device(), name, ": expected the device of q, ", q.device(), ", got ",
          describe(tensor));
 }
@@ -121,6 +129,7 @@ void check_tensor_options(const Inputs& in, const AttentionOptions& o) {
   }
   if (has(o.cu_seqlens)) {
     const Tensor& cu = *o.cu_seqlens;
+    check_dense("cu_seqlens", cu);
     expect(cu.dim() == 1 && cu.scalar_type() == at::kInt,
            "cu_seqlens: expected int32 [documents + 1], got ", describe(cu));
     expect(cu.sym_size(0).sym_ge(2), "cu_seqlens: expected at least 2 entries, 0 and T, got ",
@@ -133,6 +142,7 @@ void check_tensor_options(const Inputs& in, const AttentionOptions& o) {
   }
   const auto check_range_option = [&](const char* name, const OptionalTensor& option) {
     if (!has(option)) return;
+    check_dense(name, *option);
     const at::ScalarType type = option->scalar_type();
     expect(option->dim() == 1 && (type == at::kInt || type == at::kLong), name,
            ": expected int32 or int64 [B] = [", batch, "], got ", describe(*option));
@@ -171,6 +181,7 @@ void check_call(const Inputs& inputs, const AttentionOptions& options) {
 void check_call(const BackwardInputs& in, const AttentionOptions& options) {
   check_call(in.forward(), options);
   const auto check_one = [&](const char* name, const Tensor& tensor, bool per_row) {
+    check_dense(name, tensor);
     const bool right_type =
         tensor.scalar_type() == (per_row ? accumulate_type(in.q) : in.q.scalar_type());
     expect(tensor.dim() == (per_row ? 3 : 4) && right_type && tensor.device() == in.q.device(),

@@ -24,9 +24,12 @@ void expect(const SymBool& holds, const Parts&... parts) {
 void check_tensors(const char* name, const Tensor& y, const Tensor& v) {
   for (const auto& [who, tensor, shape] :
        {std::tuple<const char*, const Tensor&, const char*>{name, y, "[B, H, T, Dv]"},
-        {"v", v, "[B, K, S, Dv]"}})
-    expect(tensor.layout() == c10::kStrided && tensor.dim() == 4, who, ": expected a dense tensor ",
-           shape, ", got ", describe(tensor), "; unsqueeze missing batch or head dimensions");
+        {"v", v, "[B, K, S, Dv]"}}) {
+    expect(tensor.layout() == c10::kStrided, who, ": expected a strided (dense) tensor, got ",
+           tensor.layout(), "; call .to_dense() first");
+    expect(tensor.dim() == 4, who, ": expected 4 dimensions ", shape, ", got ", describe(tensor),
+           "; unsqueeze missing batch or head dimensions");
+  }
   const at::ScalarType type = y.scalar_type();
   expect(type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf,
          name, ": expected float32, float64, bfloat16 or float16, got ", describe(y));
@@ -50,13 +53,14 @@ void check_options(const Tensor& y, const Tensor& v, const ExcludeOptions& o) {
     const std::int64_t own = *o.own_offset;
     expect(own >= 0, "own_offset: expected at least 0, got ", own,
            "; it is the index of the first query's own value");
-    expect((queries + own).sym_le(keys), "own_offset: expected own_offset + T <= S = ", keys,
+    expect((keys - queries).sym_ge(own), "own_offset: expected own_offset + T <= S = ", keys,
            " (query i owns value own_offset + i), got ", own, " + ", queries);
   } else {
     expect(queries.sym_le(keys), "v: expected S >= T = ", queries, ", got S = ", keys,
            "; every query needs its own value: append them, or pass own_offset");
   }
-  expect(std::isfinite(o.strength), "strength: expected a finite number, got ", o.strength);
+  expect(std::isfinite(static_cast<float>(o.strength)),
+         "strength: expected a finite float32 number, got ", o.strength, "; 1 is the paper's");
   expect(std::isfinite(o.eps) && o.eps >= 1e-18, "eps: expected a finite number >= 1e-18, got ",
          o.eps, "; the default is 1e-12");
   if (!has(o.learned_strength)) return;

@@ -56,8 +56,9 @@ KernelCall::KernelCall(const Inputs& in, const AttentionOptions& o) : parallel_(
   params.strength = o.strength;
   params.eps = o.eps;
   params.own_offset = own_offset_of(in, o);
-  params.window = o.window.value_or(0);
-  params.num_sink_keys = o.num_sink_keys;
+  // No more than all keys: sums with them must not overflow.
+  params.window = std::min(o.window.value_or(0), in.k.size(2) + 1);
+  params.num_sink_keys = std::min(o.num_sink_keys, in.k.size(2));
   set_tensor_options(o);
   params.parallel = &parallel_;
 }

@@ -44,8 +44,10 @@ void expect(const c10::SymBool& holds, const Parts&... parts) {
 
 /// Also right for symbolic shapes.
 void check(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t offset) {
-  expect(x.layout() == c10::kStrided && x.dim() == 4, "x: expected a dense tensor [B, H, T, D], ",
-         "got ", describe(x), "; unsqueeze missing batch or head dimensions");
+  expect(x.layout() == c10::kStrided, "x: expected a strided (dense) tensor, got ", x.layout(),
+         "; call .to_dense() first");
+  expect(x.dim() == 4, "x: expected 4 dimensions [B, H, T, D], got ", describe(x),
+         "; unsqueeze missing batch or head dimensions");
   const at::ScalarType type = x.scalar_type();
   expect(type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf,
          "x: expected float32, float64, bfloat16 or float16, got ", describe(x));
@@ -59,9 +61,8 @@ void check(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t o
            name, ": expected float32 [positions, D / 2] on the device of x, got ", describe(table));
     expect(table.sym_size(1).sym_eq(dim / 2), name, ": expected D / 2 = ", dim / 2,
            " columns, one for each pair, got ", describe(table));
-    expect((tokens + offset).sym_le(table.sym_size(0)), name,
-           ": expected offset + T = ", tokens + offset, " rows or more, got ", describe(table),
-           "; make longer tables");
+    expect((table.sym_size(0) - tokens).sym_ge(offset), name, ": expected offset + T = ", offset,
+           " + ", tokens, " rows or more, got ", describe(table), "; make longer tables");
   }
 }
 

@@ -33,9 +33,21 @@ at::Tensor new_laid_out_like(const at::Tensor& like, const c10::SymInt& last) {
 }
 
 at::Tensor sum_to_option(const at::Tensor& per_row, const at::Tensor& option) {
-  at::Tensor sum = per_row;
-  if (option.dim() == 0) sum = per_row.sum();
-  if (option.dim() == 1) sum = per_row.sum(at::IntArrayRef{0, 2});
+  if (option.dim() == 3) return per_row.to(option.scalar_type());
+  at::Tensor sum;
+  if (per_row.is_cpu()) {
+    // ATen's sums over many numbers have other bits with other numbers of threads.
+    const at::Tensor rows = per_row.to(at::kDouble).contiguous();
+    const std::int64_t heads = rows.size(1), queries = rows.size(2);
+    sum = at::zeros({heads}, rows.options());
+    double* sums = sum.mutable_data_ptr<double>();
+    const double* row = rows.const_data_ptr<double>();
+    for (std::int64_t head = 0; head < rows.size(0) * heads; ++head)
+      for (std::int64_t t = 0; t < queries; ++t) sums[head % heads] += *row++;
+  } else {
+    sum = per_row.sum(at::IntArrayRef{0, 2});
+  }
+  if (option.dim() == 0) sum = sum.sum();
   return sum.to(option.scalar_type());
 }
 

@@ -98,6 +98,48 @@ TEST_P(Fused, ARowThatIsDoneAgainLeavesItsNeighboursBits) {
   }
 }
 
+TEST_P(Fused, ScoresOfAnySizeStayFinite) {
+  for (const double size : {1e6, 3e7, 1e8, 1e12, 1e18})
+    for (const bool causal : {true, false}) {
+      SCOPED_TRACE(size);
+      ProblemSpec spec = sized(40, 40, 16, 16);
+      spec.is_causal = causal;
+      Problem problem(spec);
+      problem.q.for_each([&](auto... at) { problem.q.set(at..., size * problem.q.get(at...)); });
+      forward(problem.params());
+      for (const double z : problem.z.values()) EXPECT_TRUE(std::isfinite(z));
+      for (const float lse : problem.lse) EXPECT_TRUE(std::isfinite(lse));
+    }
+}
+
+TEST_P(Fused, EqualHugeScoresShareTheWeight) {
+  ProblemSpec spec = sized(20, 20, 64, 8);
+  spec.is_causal = false, spec.strength = 0, spec.type = Type::kFloat16;
+  Problem problem(spec);
+  for (Array* array : {&problem.q, &problem.k})
+    array->for_each([&](auto... at) { array->set(at..., 65504); });
+  problem.v.for_each([&](auto... at) { problem.v.set(at..., 2); });
+  forward(problem.params());
+  for (const double z : problem.z.values()) EXPECT_EQ(z, 2);
+}
+
+TEST_P(Fused, ASinkLogitOfMinusInfinityIsNone) {
+  ProblemSpec spec = sized(20, 20, 8, 8);
+  Problem with(spec), without(spec);
+  for (Problem* problem : {&with, &without}) {
+    problem->key_start = {6};  // the first rows see nothing
+    problem->dlse.clear();
+  }
+  with.sink_logits = {-INFINITY};
+  with.dsink_logits = {NAN};
+  run(with);
+  run(without);
+  EXPECT_TRUE(is_near(with.z.values(), without.z.values(), 1e-6));
+  EXPECT_EQ(with.lse[0], -INFINITY);
+  EXPECT_EQ(with.dsink_logits[0], 0);
+  EXPECT_TRUE(is_near(with.dq.values(), without.dq.values(), 1e-5));
+}
+
 TEST_P(Fused, HugeScoresLeaveTheLargestAlone) {
   // One key's score is above the others by more than fp32 can say: its value is the result.
   ProblemSpec spec = sized(30, 200, 1, 8);

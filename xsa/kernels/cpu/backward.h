@@ -127,8 +127,10 @@ inline bool start_panel(const Call& call, const BackwardSpace& space, const Bloc
     for (Index r = 0; r < count; ++r) {
       const float delta = z_dz[r] - (call.dlse ? call.dlse[at + r] : 0), lse = call.lse[at + r];
       if (call.dlearned_strength && rows[r].dw) call.dlearned_strength[at + r] = da[r];
-      if (call.dsink_rows)
-        call.dsink_rows[at + r] = -std::exp(call.sink_logits[block.h] - lse) * delta;
+      if (call.dsink_rows) {
+        const float sink = call.sink_logits[block.h];
+        call.dsink_rows[at + r] = sink == -INFINITY ? 0 : -std::exp(sink - lse) * delta;
+      }
       panel.delta[lane + r] = -scale * delta;
       is_finite = is_finite && std::fabs(delta) < INFINITY && lse < INFINITY;  // -inf is no key
       // Without a visible key every p is 0.
@@ -185,7 +187,7 @@ HWY_NOINLINE void score_gradient_segment(const Segment& segment, const LaneBound
                  call.sizes.head_dim);
     HWY_UNROLL(8)
     for (int i = 0; i < R; ++i)
-      for (int j = 0; j < N; ++j) acc[i][j] = exp2(acc[i][j]);
+      for (int j = 0; j < N; ++j) acc[i][j] = exp2(acc[i][j], 0.0f);  // p <= 1
     zero_masked(acc, segment, lanes, r);
     store_tile(acc, p, width);
 

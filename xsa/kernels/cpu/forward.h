@@ -62,7 +62,7 @@ inline KeyRange fill_bounds(const Call& call, Index pass, Index b, Index begin, 
 }
 
 struct ForwardSpace {
-  float *q, *y, *s, *max, *start, *sum, *rows, *w, *scratch, *k, *v;
+  float *q, *y, *s, *max, *start, *late, *sum, *rows, *w, *scratch, *k, *v;
   Bounds bounds;
   Index floats;
 
@@ -75,6 +75,7 @@ struct ForwardSpace {
     s = carver.take(call.plan.key_block * panel);
     max = carver.take(block);
     start = carver.take(block);
+    late = carver.take(block);
     sum = carver.take(block);
     rows = carver.take(kLanes * max_of(dim, value_dim));
     w = carver.take(kLanes * value_dim);
@@ -87,9 +88,10 @@ struct ForwardSpace {
   }
 };
 
-/// max: the reference, -inf before the first visible key; start: what scores start from, -max or 0.
+/// max: the reference, -inf before the first visible key. Scores start from `start` and `late` is
+/// subtracted from them: one is 0, together they take the reference away.
 struct Panel : Span {
-  float *q, *y, *max, *start, *sum;  // [D][width], [Dv][width], [width] each
+  float *q, *y, *max, *start, *late, *sum;  // [D][width], [Dv][width], [width] each
   Bounds bounds;
 };
 
@@ -100,38 +102,62 @@ HWY_INLINE Panel panel_of(const Call& call, const ForwardSpace& space, Index que
           space.y + span.begin * padded(call.sizes.value_dim),
           space.max + span.begin,
           space.start + span.begin,
+          space.late + span.begin,
           space.sum + span.begin,
           {space.bounds.begin + span.begin, space.bounds.end + span.begin}};
 }
 
+/// From so far a reference on, in base 2, fp32 sums that start there would lose what is near it:
+/// those scores are summed from 0, and the reference subtracted after.
+constexpr float kFarReference = 128.0f;
+
 /// A copy of a panel's references.
 struct References {
-  float max[kPanelVectors * kLanes], start[kPanelVectors * kLanes];
+  float max[kPanelVectors * kLanes], start[kPanelVectors * kLanes], late[kPanelVectors * kLanes];
   explicit References(const Panel& panel) {
-    for (Index l = 0; l < panel.width; ++l) max[l] = panel.max[l], start[l] = panel.start[l];
+    for (Index l = 0; l < panel.width; ++l)
+      max[l] = panel.max[l], start[l] = panel.start[l], late[l] = panel.late[l];
   }
 };
 
-HWY_INLINE bool all_settled(const Panel& panel) {
-  for (Index j = 0; j < panel.width; j += kLanes)
-    if (!hn::AllFalse(kF, hn::Eq(hn::LoadU(kF, panel.max + j), hn::Set(kF, -INFINITY))))
-      return false;
-  return true;
+/// Lanes of `which` of the vector at `lane` take `reference`; the others are as `before`.
+HWY_INLINE void set_references(const Panel& panel, Index lane, hn::Mask<Floats> which,
+                               Vec reference, const float* max, const float* start,
+                               const float* late) {
+  const auto far = hn::Gt(hn::Abs(reference), hn::Set(kF, kFarReference));
+  const Vec zero = hn::Zero(kF);
+  const Vec new_start = hn::IfThenElse(far, zero, hn::Neg(reference));
+  const Vec new_late = hn::IfThenElse(far, reference, zero);
+  hn::StoreU(hn::IfThenElse(which, reference, hn::LoadU(kF, max)), kF, panel.max + lane);
+  hn::StoreU(hn::IfThenElse(which, new_start, hn::LoadU(kF, start)), kF, panel.start + lane);
+  hn::StoreU(hn::IfThenElse(which, new_late, hn::LoadU(kF, late)), kF, panel.late + lane);
 }
+
+/// What a tile has to look at, besides the scores: whether all lanes have a reference, and whether
+/// any has a far one.
+struct PanelState {
+  bool settled = true, far = false;
+  explicit PanelState(const Panel& panel) {
+    for (Index j = 0; j < panel.width; j += kLanes) {
+      const Vec max = hn::LoadU(kF, panel.max + j), late = hn::LoadU(kF, panel.late + j);
+      settled = settled && hn::AllFalse(kF, hn::Eq(max, hn::Set(kF, -INFINITY)));
+      far = far || !hn::AllTrue(kF, hn::Eq(late, hn::Zero(kF)));
+    }
+  }
+};
 
 /// The first visible scores of lanes without a reference give it.
 template <int R, int N>
-HWY_NOINLINE void settle(Vec (&acc)[R][N], float* max, float* start) {
+HWY_NOINLINE void settle(Vec (&acc)[R][N], const Panel& panel, Index lane) {
   const Vec none = hn::Set(kF, -INFINITY);
   for (int j = 0; j < N; ++j) {
-    const Vec before = hn::LoadU(kF, max + j * kLanes);
+    const Index at = lane + j * kLanes;
     Vec top = none;
     for (int i = 0; i < R; ++i) top = hn::Max(acc[i][j], top);
-    const auto now = hn::And(hn::Eq(before, none), hn::Ne(top, none));
+    const auto now = hn::And(hn::Eq(hn::LoadU(kF, panel.max + at), none), hn::Ne(top, none));
     const Vec reference = hn::IfThenElseZero(now, top);
     for (int i = 0; i < R; ++i) acc[i][j] = hn::Sub(acc[i][j], reference);
-    hn::StoreU(hn::IfThenElse(now, top, before), kF, max + j * kLanes);
-    hn::StoreU(hn::Sub(hn::LoadU(kF, start + j * kLanes), reference), kF, start + j * kLanes);
+    set_references(panel, at, now, top, panel.max + at, panel.start + at, panel.late + at);
   }
 }
 
@@ -158,15 +184,19 @@ HWY_INLINE void score_rows(Vec (&acc)[R][N], const Segment& segment, const LaneB
 /// Weights 2^(score - reference) of one segment into s, added up into sum.
 template <int N>
 HWY_NOINLINE void weigh_segment(const Segment& segment, const LaneBounds& lanes, Rows k, Index size,
-                                const Panel& panel, bool& settled, float* s, float* sum) {
+                                const Panel& panel, PanelState& state, float* s, float* sum) {
   const Index lane = segment.first * kLanes;
   by_rows<kTileRows>(segment.begin, segment.end, [&](auto rows, Index r) {
     constexpr int R = decltype(rows)::value;
     Vec acc[R][N];
     score_rows(acc, segment, lanes, k, size, panel, r, panel.start);
-    if (!settled) {
-      settle(acc, panel.max + lane, panel.start + lane);
-      settled = all_settled(panel);
+    if (state.far)  // where late is 0, nothing changes
+      for (int j = 0; j < N; ++j)
+        for (int i = 0; i < R; ++i)
+          acc[i][j] = hn::Sub(acc[i][j], hn::LoadU(kF, panel.late + lane + j * kLanes));
+    if (!state.settled) {
+      settle(acc, panel, lane);
+      state = PanelState(panel);
     }
     HWY_UNROLL(8)
     for (int j = 0; j < N; ++j) {
@@ -233,9 +263,9 @@ HWY_INLINE void for_segments(const Segments& segments, const Body& body) {
 HWY_INLINE bool weigh_tile(const Call& call, const Segments& segments, const LaneBounds& lanes,
                            Rows k, const Panel& panel, float* s, float* sum) {
   for (Index j = 0; j < panel.width; ++j) sum[j] = 0;
-  bool settled = all_settled(panel);
+  PanelState state(panel);
   for_segments(segments, [&](auto count, const Segment& segment) {
-    weigh_segment<decltype(count)::value>(segment, lanes, k, call.sizes.head_dim, panel, settled, s,
+    weigh_segment<decltype(count)::value>(segment, lanes, k, call.sizes.head_dim, panel, state, s,
                                           sum);
   });
   for (Index j = 0; j < panel.width; j += kLanes)
@@ -261,9 +291,7 @@ HWY_NOINLINE void raise_references(const Call& call, const Segments& segments,
     const Vec shrink = hn::IfThenElse(raised, exp2(hn::Sub(old, now)), hn::Set(kF, 1.0f));
     hn::StoreU(shrink, kF, factor + j);
     hn::StoreU(hn::Mul(shrink, hn::LoadU(kF, panel.sum + j)), kF, panel.sum + j);
-    hn::StoreU(hn::IfThenElse(raised, now, old), kF, panel.max + j);
-    hn::StoreU(hn::IfThenElse(raised, hn::Neg(now), hn::LoadU(kF, before.start + j)), kF,
-               panel.start + j);
+    set_references(panel, j, raised, now, before.max + j, before.start + j, before.late + j);
   }
   for (Index d = 0; d < call.sizes.value_dim; ++d)
     for (Index j = 0; j < panel.width; j += kLanes) {
@@ -302,8 +330,12 @@ HWY_INLINE void add_sink(float sink, const Panel& panel) {
   for (Index j = 0; j < panel.width; j += kLanes) {
     const Vec before = hn::LoadU(kF, panel.max + j), logit = hn::Set(kF, sink);
     const Vec now = hn::Max(logit, before);
-    const Vec factor = exp2(hn::Sub(before, now));
-    const Vec sum = hn::MulAdd(factor, hn::LoadU(kF, panel.sum + j), exp2(hn::Sub(logit, now)));
+    // A row that sees nothing has no weight, and a sink of -inf none either.
+    const auto none = hn::Eq(now, hn::Set(kF, -INFINITY));
+    const Vec reference = hn::IfThenZeroElse(none, now);
+    const Vec factor = exp2(hn::Sub(before, reference));
+    const Vec sum =
+        hn::MulAdd(factor, hn::LoadU(kF, panel.sum + j), exp2(hn::Sub(logit, reference)));
     hn::StoreU(factor, kF, panel.start + j);
     hn::StoreU(sum, kF, panel.sum + j);
     hn::StoreU(now, kF, panel.max + j);
@@ -378,7 +410,7 @@ inline void start_panel(const Call& call, const ForwardSpace& space, const Panel
                    space.scratch, panel.q);
   for (Index n = 0; n < padded(call.sizes.value_dim) * panel.width; ++n) panel.y[n] = 0;
   for (Index n = 0; n < panel.width; ++n)
-    panel.max[n] = -INFINITY, panel.start[n] = 0, panel.sum[n] = 0;
+    panel.max[n] = -INFINITY, panel.start[n] = panel.late[n] = panel.sum[n] = 0;
 }
 
 void forward_task(const Call& call, std::int64_t task, float* workspace) {

@@ -60,10 +60,10 @@ inline Segments segments_of(Bounds bounds, Index key, Index rows, Index vectors)
         segment.masked |= 1u << (j - segment.first);
     }
     if (segment.count == 0) continue;
-    Segment& before = segments.at[segments.count - 1];
-    if (segments.count > 0 && before.end == segment.begin && before.first == segment.first &&
-        before.count == segment.count && before.masked == segment.masked)
-      before.end = segment.end;
+    Segment* before = segments.count > 0 ? &segments.at[segments.count - 1] : nullptr;
+    if (before && before->end == segment.begin && before->first == segment.first &&
+        before->count == segment.count && before->masked == segment.masked)
+      before->end = segment.end;
     else
       segments.at[segments.count++] = segment;
   }

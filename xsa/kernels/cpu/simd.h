@@ -161,13 +161,14 @@ HWY_INLINE void zero_tile(Vec (&acc)[R][N]) {
   }
 }
 
-/// 2^x; exactly 0 below kExp2Floor - 1/2, at least 2^127 above 127; NaN stays NaN (M 5).
-HWY_INLINE Vec exp2(Vec x) {
+/// 2^x; exactly 0 below kExp2Floor - 1/2, 2^most above `most` <= 127; NaN stays NaN (M 5).
+HWY_INLINE Vec exp2(Vec x, float most = 127.0f) {
 #if HWY_TARGET == HWY_AVX3
+  x = hn::Min(hn::Set(kF, most), x);           // the operands' order lets a NaN through
   const Vec magic = hn::Set(kF, 12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
 #else
   // Comparisons and no Min and Max, which lose a NaN on some targets.
-  const Vec high = hn::Set(kF, 127.0f), low = hn::Set(kF, kExp2Floor - 1.0f);
+  const Vec high = hn::Set(kF, most), low = hn::Set(kF, kExp2Floor - 1.0f);
   x = hn::IfThenElse(hn::Gt(x, high), high, hn::IfThenElse(hn::Lt(x, low), low, x));
   const Vec magic = hn::Set(kF, 12582912.0f + 127.0f);  // and makes 127 + it the exponent's bits
 #endif

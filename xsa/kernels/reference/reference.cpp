@@ -91,7 +91,8 @@ class Reference {
       add_scaled(&out.dk[key_row(b, h, j) * p_.head_dim], ds, row.q);
       add_scaled(&out.dv[key_row(b, h, j) * p_.value_dim], row.p[n], dy);
     }
-    if (p_.sink_logits) out.dsink_logits[h] -= std::exp(p_.sink_logits[h] - row.lse) * delta;
+    if (p_.sink_logits && p_.sink_logits[h] > -INFINITY)
+      out.dsink_logits[h] -= std::exp(p_.sink_logits[h] - row.lse) * delta;
   }
 
   std::int64_t index(std::int64_t b, std::int64_t h, std::int64_t i) const {
@@ -127,7 +128,8 @@ class Reference {
       row.p.push_back(p_.scale * dot(row.q, key(row.b, row.h, j)));
       if (row.p.back() > max) max = row.p.back();
     }
-    double sum = p_.sink_logits ? std::exp(p_.sink_logits[row.h] - max) : 0;
+    double sum = 0;  // a row without a key, whose sink is -inf, has no weight at all
+    if (p_.sink_logits && max > -INFINITY) sum = std::exp(p_.sink_logits[row.h] - max);
     for (const double s : row.p) sum += std::exp(s - max);
     row.lse = sum == 0 ? -INFINITY : max + std::log(sum);
     for (double& s : row.p) s = std::exp(s - row.lse);
