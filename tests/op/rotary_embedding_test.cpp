@@ -153,7 +153,7 @@ TEST(RotaryEmbedding, RefusesWithAReasonAndARemedy) {
   EXPECT_THAT(message([&] { rotary_embedding(x.to(at::kInt), in.cos, in.sin); }),
               HasSubstr("expected float32"));
   EXPECT_THAT(message([&] { rotary_embedding(x, in.cos, in.sin, {.offset = 6}); }),
-              HasSubstr("expected offset + T = 17 rows or more"));
+              HasSubstr("expected offset + T = 6 + 11 rows or more"));
   EXPECT_THAT(message([&] { rotary_embedding(x, in.cos, in.sin, {.offset = -1}); }),
               HasSubstr("offset: expected at least 0, got -1"));
   EXPECT_THAT(message([&] { rotary_embedding(x, in.cos, in.sin.narrow(1, 0, 4)); }),
