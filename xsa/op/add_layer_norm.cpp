@@ -3,9 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/basic_ops.h>
-#include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <cmath>
@@ -14,6 +11,8 @@
 
 #include "xsa/kernels/layer_norm.h"
 #include "xsa/op/backend.h"
+#include "xsa/op/derivative.h"
+#include "xsa/op/expect.h"
 #include "xsa/op/kernel_call.h"
 #include "xsa/op/registration.h"
 #include "xsa/op/tensors.h"
@@ -55,14 +54,7 @@ NormGradients call_backward(const Tensor& dy, const OptionalTensor& dsum, const 
   return handle.call(dy, dsum, sum, mean, rstd, weight);
 }
 
-template <class... Parts>
-void expect(bool holds, const Parts&... parts) {
-  TORCH_CHECK_VALUE(holds, "xsa::add_layer_norm: ", parts...);
-}
-template <class... Parts>
-void expect(const c10::SymBool& holds, const Parts&... parts) {
-  expect(holds.expect_true(__FILE__, __LINE__), parts...);
-}
+const Expect expect{"xsa::add_layer_norm"};
 
 void check_like(const char* name, const Tensor& tensor, const Tensor& x) {
   bool same = tensor.dim() == x.dim() && tensor.scalar_type() == x.scalar_type() &&
@@ -94,14 +86,6 @@ void check(const Tensor& x, const Tensor& residual, const Tensor& weight,
   check_parameter("weight", weight, x);
   if (has(bias)) check_parameter("bias", *bias, x);
   expect(std::isfinite(eps) && eps > 0, "eps: expected a finite number above 0, got ", eps);
-}
-
-bool takes_kernel(const Tensor& x) {
-  const std::string choice = backend();
-  TORCH_CHECK_NOT_IMPLEMENTED(choice != "cpu_fused" || x.scalar_type() != at::kDouble,
-                              "xsa::add_layer_norm: set_backend('cpu_fused') is in force, but "
-                              "float64 has no fused kernel; call set_backend('auto')");
-  return x.is_cpu() && x.scalar_type() != at::kDouble && choice != "composite";
 }
 
 /// New tensors, contiguous: what the forward gives, without values.
@@ -181,7 +165,7 @@ struct Call {
 
 Normed cpu(const Tensor& x, const Tensor& residual, const Tensor& weight,
            const OptionalTensor& bias, double eps) {
-  if (!takes_kernel(x)) return composite(x, residual, weight, bias, eps);
+  if (!takes_kernel(expect.op, x)) return composite(x, residual, weight, bias, eps);
   check(x, residual, weight, bias, eps);
   const Tensor dense = x.contiguous(), dense_residual = residual.contiguous();
   const Tensor wide_bias = has(bias) ? bias->to(at::kFloat).contiguous() : Tensor();
@@ -200,7 +184,7 @@ Normed cpu(const Tensor& x, const Tensor& residual, const Tensor& weight,
 
 NormGradients cpu_gradients(const Tensor& dy, const OptionalTensor& dsum, const Tensor& sum,
                             const Tensor& mean, const Tensor& rstd, const Tensor& weight) {
-  if (!takes_kernel(sum)) return composite_gradients(dy, dsum, sum, mean, rstd, weight);
+  if (!takes_kernel(expect.op, sum)) return composite_gradients(dy, dsum, sum, mean, rstd, weight);
   const Tensor dense_dy = dy.contiguous(), dense_sum = sum.contiguous();
   const Tensor dense_dsum = has(dsum) ? dsum->contiguous() : Tensor();
   const Tensor dense_mean = mean.contiguous(), dense_rstd = rstd.contiguous();
@@ -255,11 +239,7 @@ class AddLayerNormBackward : public torch::autograd::Node {
 
 Normed autograd(const Tensor& x, const Tensor& residual, const Tensor& weight,
                 const OptionalTensor& bias, double eps) {
-  for (const OptionalTensor& tensor :
-       {OptionalTensor(x), OptionalTensor(residual), OptionalTensor(weight), bias})
-    TORCH_CHECK_NOT_IMPLEMENTED(!torch::autograd::isFwGradDefined(tensor),
-                                "xsa::add_layer_norm: forward-mode automatic differentiation (jvp) "
-                                "is not supported; use backward, torch.func.grad or vjp");
+  refuse_forward_mode(expect.op, {x, residual, weight, bias});
   c10::intrusive_ptr<AddLayerNormBackward> node;
   if (torch::autograd::compute_requires_grad(x, residual, weight, bias)) {
     node = c10::make_intrusive<AddLayerNormBackward>();
@@ -279,21 +259,12 @@ Normed autograd(const Tensor& x, const Tensor& residual, const Tensor& weight,
 
 NormGradients autograd_gradients(const Tensor& dy, const OptionalTensor& dsum, const Tensor& sum,
                                  const Tensor& mean, const Tensor& rstd, const Tensor& weight) {
-  const bool differentiable =
-      torch::autograd::compute_requires_grad(dy, dsum, sum, mean, rstd, weight);
   const NormGradients gradients = [&] {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     return call_backward(dy, dsum, sum, mean, rstd, weight);
   }();
-  if (!differentiable) return gradients;
-  // An error when somebody differentiates again, not before (as xsa::attention).
-  const auto refusal = c10::make_intrusive<torch::autograd::Error>(
-      "xsa::add_layer_norm has no second derivative: its gradients cannot be differentiated again. "
-      "For double backward, write the sum and the norm in plain PyTorch operators",
-      torch::autograd::collect_next_edges(dy, dsum, sum, mean, rstd, weight));
-  std::apply(
-      [&](const auto&... gradient) { (torch::autograd::set_history(gradient, refusal), ...); },
-      gradients);
+  refuse_second_derivative(expect.op, "sum and the norm", gradients, dy, dsum, sum, mean, rstd,
+                           weight);
   return gradients;
 }
 

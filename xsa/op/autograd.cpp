@@ -1,13 +1,11 @@
 // The derivative, as a hand-written autograd node: torch::autograd::Function breaks torch.func.
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/basic_ops.h>
-#include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <mutex>
 
+#include "xsa/op/derivative.h"
 #include "xsa/op/signature.h"
 #include "xsa/op/tensors.h"
 
@@ -78,13 +76,6 @@ class AttentionBackward : public torch::autograd::Node {
   SavedVariable learned_strength_, sink_logits_, cu_seqlens_, key_start_, key_end_;
 };
 
-void refuse_forward_mode(const char* name, std::initializer_list<OptionalTensor> tensors) {
-  for (const OptionalTensor& tensor : tensors)
-    TORCH_CHECK_NOT_IMPLEMENTED(!torch::autograd::isFwGradDefined(tensor), name,
-                                ": forward-mode automatic differentiation (jvp) is not supported; "
-                                "use backward, torch.func.grad or torch.func.vjp");
-}
-
 }  // namespace
 
 Outputs autograd_forward(const Inputs& in, const AttentionOptions& options) {
@@ -113,24 +104,12 @@ Outputs autograd_forward(const Inputs& in, const AttentionOptions& options) {
 Gradients autograd_backward(const BackwardInputs& in, const AttentionOptions& options) {
   refuse_forward_mode("xsa::attention_backward", {in.dz, in.dlse, in.q, in.k, in.v,
                                                   options.learned_strength, options.sink_logits});
-  const bool differentiable =
-      torch::autograd::compute_requires_grad(in.dz, in.dlse, in.q, in.k, in.v, in.z, in.lse,
-                                             options.learned_strength, options.sink_logits);
   const Gradients gradients = [&] {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     return call_attention_backward(in, options);
   }();
-  if (!differentiable) return gradients;
-  // An error when somebody differentiates again, not before: torch.func.grad and create_graph=True
-  // record this call even where they never do.
-  const auto refusal = c10::make_intrusive<torch::autograd::Error>(
-      "xsa::attention has no second derivative: its gradients cannot be differentiated again. For "
-      "double backward, write the attention in plain PyTorch operators",
-      torch::autograd::collect_next_edges(in.dz, in.dlse, in.q, in.k, in.v, in.z, in.lse,
-                                          options.learned_strength, options.sink_logits));
-  std::apply(
-      [&](const auto&... gradient) { (torch::autograd::set_history(gradient, refusal), ...); },
-      gradients);
+  refuse_second_derivative("xsa::attention", "attention", gradients, in.dz, in.dlse, in.q, in.k,
+                           in.v, in.z, in.lse, options.learned_strength, options.sink_logits);
   return gradients;
 }
 

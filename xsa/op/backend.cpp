@@ -56,4 +56,13 @@ std::string backend_of(const Inputs& inputs, const AttentionOptions& options) {
   return why.empty() ? "cpu_fused" : "composite: " + why;
 }
 
+bool takes_kernel(const char* op, const at::Tensor& x) {
+  const Backend choice = chosen_backend;
+  const bool is_double = x.scalar_type() == at::kDouble;
+  TORCH_CHECK_NOT_IMPLEMENTED(choice != Backend::kCpuFused || !is_double, op,
+                              ": set_backend('cpu_fused') is in force, but float64 has no fused "
+                              "kernel; call set_backend('auto')");
+  return x.is_cpu() && !is_double && choice != Backend::kComposite;
+}
+
 }  // namespace xsa::op

@@ -20,4 +20,8 @@ std::string why_not_fused(const Inputs& inputs, const AttentionOptions& options)
 /// "cpu_fused" or "composite: <why>".
 std::string backend_of(const Inputs& inputs, const AttentionOptions& options);
 
+/// Whether an operator with one kernel, for CPU tensors that are not float64, uses it for x. Throws
+/// where set_backend('cpu_fused') is in force and x is float64.
+bool takes_kernel(const char* op, const at::Tensor& x);
+
 }  // namespace xsa::op

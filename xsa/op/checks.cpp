@@ -3,32 +3,20 @@
 #include <cmath>
 #include <string>
 
+#include "xsa/op/expect.h"
 #include "xsa/op/tensors.h"
 
 namespace xsa::op {
 namespace {
 
 using at::Tensor;
-using c10::SymBool;
 using c10::SymInt;
 
-template <class... Parts>
-void expect(bool holds, const Parts&... parts) {
-  TORCH_CHECK_VALUE(holds, "xsa::attention: ", parts...);
-}
-template <class... Parts>
-void expect(const SymBool& holds, const Parts&... parts) {
-  TORCH_CHECK_VALUE(holds.expect_true(__FILE__, __LINE__), "xsa::attention: ", parts...);
-}
-
-void check_dense(const char* name, const Tensor& tensor) {
-  expect(tensor.layout() == c10::kStrided, name, ": expected a strided (dense) tensor, got ",
-         tensor.layout(), "; call .to_dense() first");
-}
+const Expect expect{"xsa::attention"};
 
 void check_types(const Inputs& in) {
   const auto check_one = [&](const char* name, const Tensor& tensor, const char* shape) {
-    check_dense(name, tensor);
+    check_dense(expect, name, tensor);
     expect(tensor.dim() == 4, name, ": expected 4 dimensions ", shape, ", got ", describe(tensor),
            "; unsqueeze missing batch or head dimensions");
     expect(tensor.scalar_type() == in.q.scalar_type(), name, ": expected the type of q, ",
@@ -84,11 +72,7 @@ void check_numbers(const AttentionOptions& o) {
   expect(!o.scale || std::isfinite(static_cast<float>(*o.scale)),
          "scale: expected a finite float32 number, got ", o.scale.value_or(0),
          "; leave it out for 1/sqrt(D)");
-  expect(std::isfinite(static_cast<float>(o.strength)),
-         "strength: expected a finite float32 number, got ", o.strength, "; 1 is the paper's");
-  // eps^2 must be a normal float32, or a zero value would divide zero by zero.
-  expect(std::isfinite(o.eps) && o.eps >= 1e-18, "eps: expected a finite number >= 1e-18, got ",
-         o.eps, "; the default is 1e-12");
+  check_strength_and_eps(expect, o.strength, o.eps);
   expect(o.num_sink_keys >= 0, "num_sink_keys: expected at least 0, got ", o.num_sink_keys,
          "; 0 is no sink key");
   expect(!o.window || *o.window >= 1, "window: expected at least 1 (the own key), got ",
@@ -96,7 +80,7 @@ void check_numbers(const AttentionOptions& o) {
 }
 
 void check_float_option(const char* name, const Tensor& tensor, const Tensor& q) {
-  check_dense(name, tensor);
+  check_dense(expect, name, tensor);
   expect(at::isFloatingType(tensor.scalar_type()), name, ": expected a floating-point tensor, got ",
          describe(tensor), "; cast it");
   expect(tensor.device() == q.device(), name, ": expected the device of q, ", q.device(), ", got ",
@@ -104,21 +88,10 @@ void check_float_option(const char* name, const Tensor& tensor, const Tensor& q)
 }
 
 void check_tensor_options(const Inputs& in, const AttentionOptions& o) {
-  const SymInt batch = in.q.sym_size(0), heads = in.q.sym_size(1), queries = in.q.sym_size(2);
+  const SymInt batch = in.q.sym_size(0), heads = in.q.sym_size(1);
   if (has(o.learned_strength)) {
-    const Tensor& a = *o.learned_strength;
-    check_float_option("learned_strength", a, in.q);
-    const auto problem = [&] {
-      return c10::str("learned_strength: expected a scalar, [H] = [", heads, "] or [B, H, T] = [",
-                      batch, ", ", heads, ", ", queries, "], got ", describe(a));
-    };
-    expect(a.dim() == 0 || a.dim() == 1 || a.dim() == 3, problem());
-    if (a.dim() == 1) expect(a.sym_size(0).sym_eq(heads), problem());
-    if (a.dim() == 3) {
-      expect(a.sym_size(0).sym_eq(batch), problem());
-      expect(a.sym_size(1).sym_eq(heads), problem());
-      expect(a.sym_size(2).sym_eq(queries), problem());
-    }
+    check_float_option("learned_strength", *o.learned_strength, in.q);
+    check_learned_strength_shape(expect, *o.learned_strength, in.q);
   }
   if (has(o.sink_logits)) {
     check_float_option("sink_logits", *o.sink_logits, in.q);
@@ -129,7 +102,7 @@ void check_tensor_options(const Inputs& in, const AttentionOptions& o) {
   }
   if (has(o.cu_seqlens)) {
     const Tensor& cu = *o.cu_seqlens;
-    check_dense("cu_seqlens", cu);
+    check_dense(expect, "cu_seqlens", cu);
     expect(cu.dim() == 1 && cu.scalar_type() == at::kInt,
            "cu_seqlens: expected int32 [documents + 1], got ", describe(cu));
     expect(cu.sym_size(0).sym_ge(2), "cu_seqlens: expected at least 2 entries, 0 and T, got ",
@@ -142,7 +115,7 @@ void check_tensor_options(const Inputs& in, const AttentionOptions& o) {
   }
   const auto check_range_option = [&](const char* name, const OptionalTensor& option) {
     if (!has(option)) return;
-    check_dense(name, *option);
+    check_dense(expect, name, *option);
     const at::ScalarType type = option->scalar_type();
     expect(option->dim() == 1 && (type == at::kInt || type == at::kLong), name,
            ": expected int32 or int64 [B] = [", batch, "], got ", describe(*option));
@@ -181,7 +154,7 @@ void check_call(const Inputs& inputs, const AttentionOptions& options) {
 void check_call(const BackwardInputs& in, const AttentionOptions& options) {
   check_call(in.forward(), options);
   const auto check_one = [&](const char* name, const Tensor& tensor, bool per_row) {
-    check_dense(name, tensor);
+    check_dense(expect, name, tensor);
     const bool right_type =
         tensor.scalar_type() == (per_row ? accumulate_type(in.q) : in.q.scalar_type());
     expect(tensor.dim() == (per_row ? 3 : 4) && right_type && tensor.device() == in.q.device(),

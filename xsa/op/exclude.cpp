@@ -42,9 +42,8 @@ struct ExcludeKernelCall {
     if (!has(o.learned_strength)) return;
     learned = o.learned_strength->to(at::kFloat).contiguous();
     params.learned_strength = learned.const_data_ptr<float>();
-    if (learned.dim() == 1) params.learned_strength_stride = {0, 1, 0};
-    if (learned.dim() == 3)
-      params.learned_strength_stride = {params.query_heads * params.queries, params.queries, 1};
+    params.learned_strength_stride =
+        learned_strength_stride(learned, params.query_heads, params.queries);
   }
   ExcludeKernelCall(const ExcludeKernelCall&) = delete;  // params points into this object
   ExcludeKernelCall& operator=(const ExcludeKernelCall&) = delete;

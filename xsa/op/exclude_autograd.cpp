@@ -2,13 +2,11 @@
 // row: z is what the caller goes on with, and y can be freed.
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/basic_ops.h>
-#include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <mutex>
 
+#include "xsa/op/derivative.h"
 #include "xsa/op/exclude_signature.h"
 #include "xsa/op/tensors.h"
 
@@ -54,13 +52,6 @@ class ExcludeBackward : public torch::autograd::Node {
   SavedVariable v_, z_, c_, learned_strength_;
 };
 
-void refuse_forward_mode(const char* name, std::initializer_list<OptionalTensor> tensors) {
-  for (const OptionalTensor& tensor : tensors)
-    TORCH_CHECK_NOT_IMPLEMENTED(!torch::autograd::isFwGradDefined(tensor), name,
-                                ": forward-mode automatic differentiation (jvp) is not supported; "
-                                "use backward, torch.func.grad or torch.func.vjp");
-}
-
 }  // namespace
 
 ExcludeOutputs exclude_autograd(const ExcludeInputs& in, const ExcludeOptions& options) {
@@ -88,16 +79,8 @@ ExcludeGradients exclude_backward_autograd(const ExcludeBackwardInputs& in,
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     return call_exclude_backward(in, options);
   }();
-  if (!torch::autograd::compute_requires_grad(in.dz, in.v, in.z, options.learned_strength))
-    return gradients;
-  // An error when somebody differentiates again, not before (autograd.cpp says why).
-  const auto refusal = c10::make_intrusive<torch::autograd::Error>(
-      "xsa::exclude has no second derivative: its gradients cannot be differentiated again. For "
-      "double backward, write the exclusion in plain PyTorch operators",
-      torch::autograd::collect_next_edges(in.dz, in.v, in.z, options.learned_strength));
-  std::apply(
-      [&](const auto&... gradient) { (torch::autograd::set_history(gradient, refusal), ...); },
-      gradients);
+  refuse_second_derivative("xsa::exclude", "exclusion", gradients, in.dz, in.v, in.z,
+                           options.learned_strength);
   return gradients;
 }
 

@@ -1,32 +1,22 @@
 // The door of xsa::exclude, as checks.cpp is that of the attention.
-#include <cmath>
-
 #include "xsa/op/exclude_signature.h"
+#include "xsa/op/expect.h"
 #include "xsa/op/tensors.h"
 
 namespace xsa::op {
 namespace {
 
 using at::Tensor;
-using c10::SymBool;
 using c10::SymInt;
 
-template <class... Parts>
-void expect(bool holds, const Parts&... parts) {
-  TORCH_CHECK_VALUE(holds, "xsa::exclude: ", parts...);
-}
-template <class... Parts>
-void expect(const SymBool& holds, const Parts&... parts) {
-  expect(holds.expect_true(__FILE__, __LINE__), parts...);
-}
+const Expect expect{"xsa::exclude"};
 
 /// `name` is y, or what has its shape in the backward.
 void check_tensors(const char* name, const Tensor& y, const Tensor& v) {
   for (const auto& [who, tensor, shape] :
        {std::tuple<const char*, const Tensor&, const char*>{name, y, "[B, H, T, Dv]"},
         {"v", v, "[B, K, S, Dv]"}}) {
-    expect(tensor.layout() == c10::kStrided, who, ": expected a strided (dense) tensor, got ",
-           tensor.layout(), "; call .to_dense() first");
+    check_dense(expect, who, tensor);
     expect(tensor.dim() == 4, who, ": expected 4 dimensions ", shape, ", got ", describe(tensor),
            "; unsqueeze missing batch or head dimensions");
   }
@@ -47,8 +37,7 @@ void check_tensors(const char* name, const Tensor& y, const Tensor& v) {
 }
 
 void check_options(const Tensor& y, const Tensor& v, const ExcludeOptions& o) {
-  const SymInt batch = y.sym_size(0), heads = y.sym_size(1), queries = y.sym_size(2);
-  const SymInt keys = v.sym_size(2);
+  const SymInt queries = y.sym_size(2), keys = v.sym_size(2);
   if (o.own_offset) {
     const std::int64_t own = *o.own_offset;
     expect(own >= 0, "own_offset: expected at least 0, got ", own,
@@ -59,23 +48,13 @@ void check_options(const Tensor& y, const Tensor& v, const ExcludeOptions& o) {
     expect(queries.sym_le(keys), "v: expected S >= T = ", queries, ", got S = ", keys,
            "; every query needs its own value: append them, or pass own_offset");
   }
-  expect(std::isfinite(static_cast<float>(o.strength)),
-         "strength: expected a finite float32 number, got ", o.strength, "; 1 is the paper's");
-  expect(std::isfinite(o.eps) && o.eps >= 1e-18, "eps: expected a finite number >= 1e-18, got ",
-         o.eps, "; the default is 1e-12");
+  check_strength_and_eps(expect, o.strength, o.eps);
   if (!has(o.learned_strength)) return;
   const Tensor& a = *o.learned_strength;
   expect(at::isFloatingType(a.scalar_type()) && a.device() == y.device(),
          "learned_strength: expected a floating-point tensor on ", y.device(), ", got ",
          describe(a));
-  const auto problem = [&] {
-    return c10::str("learned_strength: expected a scalar, [H] = [", heads, "] or [B, H, T] = [",
-                    batch, ", ", heads, ", ", queries, "], got ", describe(a));
-  };
-  expect(a.dim() == 0 || a.dim() == 1 || a.dim() == 3, problem());
-  if (a.dim() == 1) expect(a.sym_size(0).sym_eq(heads), problem());
-  if (a.dim() == 3)
-    for (int dim = 0; dim < 3; ++dim) expect(a.sym_size(dim).sym_eq(y.sym_size(dim)), problem());
+  check_learned_strength_shape(expect, a, y);
 }
 
 }  // namespace

@@ -84,10 +84,9 @@ void KernelCall::set_tensor_options(const AttentionOptions& o) {
   params.key_start = data<std::int64_t>(o.key_start);
   params.key_end = data<std::int64_t>(o.key_end);
   params.learned_strength = data<float>(o.learned_strength);
-  if (!has(o.learned_strength)) return;
-  if (o.learned_strength->dim() == 1) params.learned_strength_stride = {0, 1, 0};
-  if (o.learned_strength->dim() == 3)
-    params.learned_strength_stride = {params.query_heads * params.queries, params.queries, 1};
+  if (has(o.learned_strength))
+    params.learned_strength_stride =
+        learned_strength_stride(*o.learned_strength, params.query_heads, params.queries);
 }
 
 kernels::View kernel_view(const Tensor& tensor) {

@@ -4,14 +4,14 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <mutex>
 
 #include "xsa/kernels/rope.h"
 #include "xsa/op/backend.h"
+#include "xsa/op/derivative.h"
+#include "xsa/op/expect.h"
 #include "xsa/op/kernel_call.h"
 #include "xsa/op/registration.h"
 #include "xsa/op/tensors.h"
@@ -33,19 +33,11 @@ Tensor call(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t 
   return handle.call(x, cos, sin, offset, inverse);
 }
 
-template <class... Parts>
-void expect(bool holds, const Parts&... parts) {
-  TORCH_CHECK_VALUE(holds, "xsa::rotary_embedding: ", parts...);
-}
-template <class... Parts>
-void expect(const c10::SymBool& holds, const Parts&... parts) {
-  expect(holds.expect_true(__FILE__, __LINE__), parts...);
-}
+const Expect expect{"xsa::rotary_embedding"};
 
 /// Also right for symbolic shapes.
 void check(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t offset) {
-  expect(x.layout() == c10::kStrided, "x: expected a strided (dense) tensor, got ", x.layout(),
-         "; call .to_dense() first");
+  check_dense(expect, "x", x);
   expect(x.dim() == 4, "x: expected 4 dimensions [B, H, T, D], got ", describe(x),
          "; unsqueeze missing batch or head dimensions");
   const at::ScalarType type = x.scalar_type();
@@ -64,14 +56,6 @@ void check(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t o
     expect((table.sym_size(0) - tokens).sym_ge(offset), name, ": expected offset + T = ", offset,
            " + ", tokens, " rows or more, got ", describe(table), "; make longer tables");
   }
-}
-
-bool takes_kernel(const Tensor& x) {
-  const std::string choice = backend();
-  TORCH_CHECK_NOT_IMPLEMENTED(choice != "cpu_fused" || x.scalar_type() != at::kDouble,
-                              "xsa::rotary_embedding: set_backend('cpu_fused') is in force, but "
-                              "float64 has no fused kernel; call set_backend('auto')");
-  return x.is_cpu() && x.scalar_type() != at::kDouble && choice != "composite";
 }
 
 void run_kernel(const Tensor& given, const Tensor& cos, const Tensor& sin, std::int64_t offset,
@@ -118,7 +102,7 @@ Tensor composite(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int
 
 Tensor cpu(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t offset,
            bool inverse) {
-  if (!takes_kernel(x)) return composite(x, cos, sin, offset, inverse);
+  if (!takes_kernel(expect.op, x)) return composite(x, cos, sin, offset, inverse);
   check(x, cos, sin, offset);
   const Tensor y = new_laid_out_like(x, x.size(3));
   run_kernel(x, cos, sin, offset, inverse, y);
@@ -152,10 +136,7 @@ class RotaryBackward : public torch::autograd::Node {
 
 Tensor autograd(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t offset,
                 bool inverse) {
-  for (const Tensor* tensor : {&x, &cos, &sin})
-    TORCH_CHECK_NOT_IMPLEMENTED(!torch::autograd::isFwGradDefined(*tensor),
-                                "xsa::rotary_embedding: forward-mode automatic differentiation "
-                                "(jvp) is not supported; use backward, torch.func.grad or vjp");
+  refuse_forward_mode(expect.op, {x, cos, sin});
   TORCH_CHECK_NOT_IMPLEMENTED(!torch::autograd::compute_requires_grad(cos, sin),
                               "xsa::rotary_embedding: cos and sin have no gradient; detach them, "
                               "or write the rotation in plain PyTorch operators");
@@ -187,7 +168,7 @@ void rotary_embedding_into(const Tensor& x, const Tensor& cos, const Tensor& sin
   expect(out.sizes() == x.sizes() && out.scalar_type() == x.scalar_type() &&
              out.device() == x.device(),
          "out: expected sizes, type and device of x, ", describe(x), ", got ", describe(out));
-  const auto run = takes_kernel(x) && out.stride(3) == 1 ? run_kernel : run_eager;
+  const auto run = takes_kernel(expect.op, x) && out.stride(3) == 1 ? run_kernel : run_eager;
   run(x, cos, sin, options.offset, options.inverse, out);
 }
 

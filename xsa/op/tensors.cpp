@@ -3,14 +3,12 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <sstream>
 
 namespace xsa::op {
 
-std::string describe(const at::Tensor& tensor) {
-  std::ostringstream out;
-  out << tensor.sym_sizes() << ' ' << tensor.scalar_type() << " on " << tensor.device();
-  return out.str();
+std::ostream& operator<<(std::ostream& out, const Described& described) {
+  const at::Tensor& tensor = described.tensor;
+  return out << tensor.sym_sizes() << ' ' << tensor.scalar_type() << " on " << tensor.device();
 }
 
 double scale_of(const Inputs& in, const AttentionOptions& options) {
@@ -30,6 +28,13 @@ at::Tensor new_laid_out_like(const at::Tensor& like, const c10::SymInt& last) {
   if (TORCH_GUARD_OR_FALSE(like.sym_stride(1).sym_lt(like.sym_stride(2))))
     return at::empty_symint({batch, tokens, heads, last}, like.options()).transpose(1, 2);
   return at::empty_symint({batch, heads, tokens, last}, like.options());
+}
+
+std::array<std::int64_t, 3> learned_strength_stride(const at::Tensor& strength, std::int64_t heads,
+                                                    std::int64_t queries) {
+  if (strength.dim() == 1) return {0, 1, 0};
+  if (strength.dim() == 3) return {heads * queries, queries, 1};
+  return {0, 0, 0};
 }
 
 at::Tensor sum_to_option(const at::Tensor& per_row, const at::Tensor& option) {

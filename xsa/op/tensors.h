@@ -1,7 +1,8 @@
 // Small questions that all paths of the operator ask.
 #pragma once
 
-#include <string>
+#include <array>
+#include <ostream>
 
 #include "xsa/op/signature.h"
 
@@ -9,8 +10,12 @@ namespace xsa::op {
 
 inline bool has(const OptionalTensor& tensor) { return tensor.has_value() && tensor->defined(); }
 
-/// "[2, 4, 8, 16] float32 on cpu": for messages.
-std::string describe(const at::Tensor& tensor);
+/// "[2, 4, 8, 16] Float on cpu": for messages. Costs nothing until it is written.
+struct Described {
+  const at::Tensor& tensor;
+};
+std::ostream& operator<<(std::ostream& out, const Described& described);
+inline Described describe(const at::Tensor& tensor) { return {tensor}; }
 
 /// What the defaults None stand for.
 double scale_of(const Inputs& inputs, const AttentionOptions& options);
@@ -24,6 +29,10 @@ at::ScalarType accumulate_type(const at::Tensor& q);
 /// stride(2)), else [B, H, T, last]: a model that transposes heads out of its projections can
 /// transpose them back without a copy.
 at::Tensor new_laid_out_like(const at::Tensor& like, const c10::SymInt& last);
+
+/// The strides over b, h and t of a contiguous learned strength, scalar, [H] or [B, H, T].
+std::array<std::int64_t, 3> learned_strength_stride(const at::Tensor& strength, std::int64_t heads,
+                                                    std::int64_t queries);
 
 /// The gradient of an option that many rows share: per_row [B, H, T] summed to the option's shape
 /// (scalar, [H] or [B, H, T]) and type.
