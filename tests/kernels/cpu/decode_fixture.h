@@ -5,17 +5,13 @@
 
 #include <string>
 
+#include "tests/kernels/cpu/fused.h"
 #include "tests/support/problem.h"
 #include "xsa/kernels/attention.h"
 
 namespace xsa::kernels {
 
-/// One instruction set after the other; the best again at the end.
-class Decode : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override { choose_instruction_set(GetParam()); }
-  void TearDown() override { choose_instruction_set(""); }
-};
+class Decode : public EveryInstructionSet {};
 
 /// A causal problem of one head; T <= 8 queries, the last ones, take the decode path.
 inline testing::ProblemSpec decoding(std::int64_t queries, std::int64_t keys,

@@ -23,10 +23,6 @@ using testing::Values;
 INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, Decode, ::testing::ValuesIn(instruction_sets()),
                          [](const auto& each) { return each.param; });
 
-std::vector<double> doubles(const std::vector<float>& values) {
-  return {values.begin(), values.end()};
-}
-
 void expect_matches_reference(Problem& problem) {
   decode(problem);
   const ReferenceForward out = reference_forward(problem.params());

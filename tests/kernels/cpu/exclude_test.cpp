@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "tests/kernels/cpu/exclude_fixture.h"
+#include "tests/kernels/cpu/fused.h"
 #include "tests/support/compare.h"
 
 namespace xsa::kernels::testing_exclude {
@@ -11,16 +12,7 @@ namespace {
 using testing::is_near;
 using testing::same_bits;
 
-std::vector<double> doubles(const std::vector<float>& values) {
-  return {values.begin(), values.end()};
-}
-
-/// One instruction set after the other; the best again at the end.
-class ExcludeKernel : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override { choose_instruction_set(GetParam()); }
-  void TearDown() override { choose_instruction_set(""); }
-};
+class ExcludeKernel : public EveryInstructionSet {};
 INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, ExcludeKernel,
                          ::testing::ValuesIn(instruction_sets()),
                          [](const auto& each) { return each.param; });

@@ -13,13 +13,14 @@
 
 namespace xsa::kernels {
 
-/// TEST_P(Fused, ...): one instruction set of this machine after the other; the best again at the
-/// end.
-class Fused : public ::testing::TestWithParam<std::string> {
+/// A test suite's base: TEST_P(Suite, ...) runs on one instruction set of this machine after the
+/// other; the best again at the end.
+class EveryInstructionSet : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { choose_instruction_set(GetParam()); }
   void TearDown() override { choose_instruction_set(""); }
 };
+class Fused : public EveryInstructionSet {};
 
 std::vector<double> doubles(const std::vector<float>& values);
 

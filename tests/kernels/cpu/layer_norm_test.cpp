@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "tests/kernels/cpu/fused.h"
 #include "tests/support/compare.h"
 #include "tests/support/problem.h"
 #include "tests/support/tolerance.h"
@@ -18,9 +19,6 @@ using testing::Array;
 using testing::is_near;
 using testing::same_bits;
 
-std::vector<double> doubles(const std::vector<float>& values) {
-  return {values.begin(), values.end()};
-}
 double largest(const std::vector<double>& values) {
   double result = 0;
   for (const double value : values) result = std::max(result, std::abs(value));
@@ -60,11 +58,7 @@ struct Norm {
   std::vector<float> weight, bias, mean, rstd, dweight, dbias;
 };
 
-class AddLayerNorm : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override { choose_instruction_set(GetParam()); }
-  void TearDown() override { choose_instruction_set(""); }
-};
+class AddLayerNorm : public EveryInstructionSet {};
 INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, AddLayerNorm, ::testing::ValuesIn(instruction_sets()),
                          [](const auto& each) { return each.param; });
 

@@ -9,7 +9,7 @@ constexpr Tile kTiles[] = {{4, 3}, {8, 3}, {16, 3}};
 
 Sizes square(std::int64_t batch, std::int64_t query_heads, std::int64_t key_heads,
              std::int64_t length) {
-  return {batch, query_heads, key_heads, length, length, 64, 64, 0};
+  return {batch, query_heads, key_heads, length, length, 64, 64};
 }
 
 TEST(Plan, BlocksCoverTheQueriesInWholeVectors) {
@@ -44,10 +44,10 @@ TEST(Plan, CutsAHeadsBackwardIntoTasksOnlyWhereHeadsAreFewAndKeysMany) {
 }
 
 TEST(Plan, EmptySizesMakeNoForwardTaskAndZeroGradients) {
-  const Plan no_queries = make_plan({1, 2, 2, 0, 5, 4, 4, 5}, kTiles[0]);
+  const Plan no_queries = make_plan({1, 2, 2, 0, 5, 4, 4}, kTiles[0]);
   EXPECT_EQ(no_queries.forward_tasks, 0);
   EXPECT_EQ(no_queries.backward_tasks, 2);
-  EXPECT_EQ(make_plan({0, 2, 2, 5, 5, 4, 4, 0}, kTiles[0]).backward_tasks, 0);
+  EXPECT_EQ(make_plan({0, 2, 2, 5, 5, 4, 4}, kTiles[0]).backward_tasks, 0);
 }
 
 }  // namespace

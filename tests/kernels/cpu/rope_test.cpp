@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "tests/kernels/cpu/fused.h"
 #include "tests/support/compare.h"
 #include "tests/support/problem.h"
 #include "tests/support/tolerance.h"
@@ -47,11 +48,7 @@ struct Turn {
   std::vector<float> cos, sin;
 };
 
-class Rotary : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override { choose_instruction_set(GetParam()); }
-  void TearDown() override { choose_instruction_set(""); }
-};
+class Rotary : public EveryInstructionSet {};
 INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, Rotary, ::testing::ValuesIn(instruction_sets()),
                          [](const auto& each) { return each.param; });
 

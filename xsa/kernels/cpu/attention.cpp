@@ -22,8 +22,7 @@ using cpu::Workspace;
 
 Call make_call(const AttentionParams& p, const Kernels& kernels) {
   Call call;
-  call.sizes = {p.batch, p.query_heads, p.key_heads, p.queries,
-                p.keys,  p.head_dim,    p.value_dim, p.own_offset};
+  call.sizes = {p.batch, p.query_heads, p.key_heads, p.queries, p.keys, p.head_dim, p.value_dim};
   call.plan = make_plan(call.sizes, kernels.tile);
   call.mask = {p.keys,      p.own_offset, p.window,    p.num_sink_keys, p.documents,
                p.is_causal, p.cu_seqlens, p.key_start, p.key_end};

@@ -116,7 +116,7 @@ inline bool start_panel(const Call& call, const BackwardSpace& space, const Bloc
     float* dy = space.dy_rows + (panel.begin + lane) * stride;
     GradientRow rows[kLanes];
     for (Index r = 0; r < count; ++r) {
-      const Index key = sizes.own_offset + t + r;
+      const Index key = call.mask.own_offset + t + r;
       rows[r] = {z.data + r * z.stride, dz.data + r * dz.stride, dy + r * stride,
                  contains(block.keys, key) ? dv.row(key) : nullptr};
     }
@@ -140,16 +140,6 @@ inline bool start_panel(const Call& call, const BackwardSpace& space, const Bloc
   for (Index r = panel.count; r < panel.width; ++r) panel.delta[r] = 0, panel.start[r] = -INFINITY;
   for (Index n = 0; n < padded(sizes.head_dim) * panel.width; ++n) panel.dq[n] = 0;
   return is_finite;
-}
-
-template <int R, int N>
-HWY_INLINE void start_tile(Vec (&acc)[R][N], const float* start) {
-  HWY_UNROLL(8)
-  for (int j = 0; j < N; ++j) {
-    const Vec first = hn::LoadU(kF, start + j * kLanes);
-    HWY_UNROLL(8)
-    for (int i = 0; i < R; ++i) acc[i][j] = first;
-  }
 }
 
 template <int R, int N>

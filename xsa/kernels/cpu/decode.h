@@ -410,7 +410,7 @@ inline void finish_row(const DecodeCall& decode, const DecodeSpace& space, const
   }
   scale_row(y, sum == 0 ? 0 : factor / sum, y, dim);
 
-  const Index own = call.sizes.own_offset + t;
+  const Index own = call.mask.own_offset + t;
   call.c[at] = 0;
   if (contains(visible_keys(call.mask, b, t), own)) {
     load_row(row_at(call.v, call.type, b, key_head, own), call.type, call.v.element, size, space.w);

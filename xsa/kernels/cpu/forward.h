@@ -161,17 +161,15 @@ HWY_NOINLINE void settle(Vec (&acc)[R][N], const Panel& panel, Index lane) {
   }
 }
 
-/// Scores of R rows from `start` on, -inf where masked.
+/// Scores of R rows from `start` on (null: from 0), -inf where masked.
 template <int R, int N>
 HWY_INLINE void score_rows(Vec (&acc)[R][N], const Segment& segment, const LaneBounds& lanes,
                            Rows k, Index size, const Panel& panel, Index r, const float* start) {
   const Index lane = segment.first * kLanes;
-  HWY_UNROLL(8)
-  for (int j = 0; j < N; ++j) {
-    const Vec first = start ? hn::LoadU(kF, start + lane + j * kLanes) : hn::Zero(kF);
-    HWY_UNROLL(8)
-    for (int i = 0; i < R; ++i) acc[i][j] = first;
-  }
+  if (start)
+    start_tile(acc, start + lane);
+  else
+    zero_tile(acc);
   multiply_add(acc, k.data + r * k.stride, k.stride, 1, panel.q + lane, panel.width, size);
   if (segment.masked)
     for (int j = 0; j < N; ++j)
@@ -345,14 +343,14 @@ HWY_INLINE void add_sink(float sink, const Panel& panel) {
 /// Whether query t sees its own key: only padding hides it.
 HWY_INLINE bool sees_own(const Call& call, Index b, Index t) {
   if (!call.mask.key_start && !call.mask.key_end) return true;
-  return contains(visible_keys(call.mask, b, t), call.sizes.own_offset + t);
+  return contains(visible_keys(call.mask, b, t), call.mask.own_offset + t);
 }
 
 /// The own values of queries [t, t + count), count <= kLanes, in place or copied to `copy`.
 inline OwnRows own_rows(const Call& call, Index b, Index h, Index t, Index count, float* copy) {
   const Sizes& sizes = call.sizes;
   const Index key_head = h / (sizes.query_heads / sizes.key_heads);
-  const Rows rows = whole_rows(call.v, call.type, b, key_head, sizes.own_offset + t, count,
+  const Rows rows = whole_rows(call.v, call.type, b, key_head, call.mask.own_offset + t, count,
                                sizes.value_dim, copy);
   OwnRows own;
   for (Index r = 0; r < kLanes; ++r) {

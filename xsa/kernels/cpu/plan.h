@@ -13,7 +13,7 @@ struct Tile {
 
 struct Sizes {
   std::int64_t batch = 0, query_heads = 0, key_heads = 0, queries = 0, keys = 0, head_dim = 0,
-               value_dim = 0, own_offset = 0;
+               value_dim = 0;
 };
 
 struct Plan {

@@ -161,6 +161,17 @@ HWY_INLINE void zero_tile(Vec (&acc)[R][N]) {
   }
 }
 
+/// Every row of the tile is the one at `start`.
+template <int R, int N>
+HWY_INLINE void start_tile(Vec (&acc)[R][N], const float* start) {
+  HWY_UNROLL(8)
+  for (int j = 0; j < N; ++j) {
+    const Vec first = hn::LoadU(kF, start + j * kLanes);
+    HWY_UNROLL(8)
+    for (int i = 0; i < R; ++i) acc[i][j] = first;
+  }
+}
+
 /// 2^x; exactly 0 below kExp2Floor - 1/2, 2^most above `most` <= 127; NaN stays NaN (M 5).
 HWY_INLINE Vec exp2(Vec x, float most = 127.0f) {
 #if HWY_TARGET == HWY_AVX3
