@@ -107,15 +107,29 @@ Invocation parse(const std::vector<std::string>& words) {
   bool version = false;
   app.add_flag("--version", version, "print version and commit and leave");
 
-  std::vector<std::pair<CLI::App*, void (*)(const Arguments&)>> commands;
-  const auto add = [&](const char* name, const char* about, const std::string& examples,
-                       void (*command)(const Arguments&)) {
+  std::vector<std::pair<CLI::App*, std::function<void(const Arguments&)>>> commands;
+  const auto add_command = [&](const char* name, const char* about, const std::string& examples) {
     CLI::App* sub = app.add_subcommand(name, about);
     sub->footer(examples);
     sub->allow_extras();
+    return sub;
+  };
+  const auto add = [&](const char* name, const char* about, const std::string& examples,
+                       void (*command)(const Arguments&)) {
+    CLI::App* sub = add_command(name, about, examples);
     sub->add_flag("--json", arguments.json, "print the result as JSON to standard output");
     commands.emplace_back(sub, command);
     return sub;
+  };
+  [[maybe_unused]] const auto add_declared = [&](const char* name, const char* about,
+                                                 const char* examples, Declare declare) {
+    CLI::App* sub = add_command(name, about, examples);
+    commands.emplace_back(sub, [name, action = declare(*sub)](const Arguments& read) {
+      check_usage(read.overrides.empty(), "unexpected argument '--",
+                  read.overrides.empty() ? "" : read.overrides.front().first, "'; see xsa ", name,
+                  " --help");
+      action();
+    });
   };
   const auto add_recipe = [&](CLI::App* sub) {
     sub->add_option("recipe", arguments.recipe, "a TOML file, or the name of one in recipes/")

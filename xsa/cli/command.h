@@ -3,15 +3,24 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "xsa/study/recipe.h"
 
+namespace CLI {
+class App;
+}
+
 namespace xsa::cli {
 
-/// The command line of any command, read; each command uses its part.
+/// A command with options of its own: declares them on `command` and returns what to do once they
+/// are read.
+using Declare = std::function<void()> (*)(CLI::App& command);
+
+/// The command line of the commands that work on a recipe or a run, read; each uses its part.
 struct Arguments {
   std::string recipe = "demo";
   std::string target;  // a checkpoint or a folder
