@@ -54,20 +54,28 @@ struct Eager {
     if (config.position == "rope") q = rope(q, config.rope_base), k = rope(k, config.rope_base);
     k = k.repeat_interleave(heads / kv_heads, 1);
     v = v.repeat_interleave(heads / kv_heads, 1);
-    const at::Tensor future = at::ones({x.size(1), x.size(1)}, at::kBool).triu(1);
+    at::Tensor hidden = at::ones({x.size(1), x.size(1)}, at::kBool).triu(1);
+    if (config.window > 0)
+      hidden = hidden | at::ones({x.size(1), x.size(1)}, at::kBool).tril(-config.window);
     const at::Tensor scores = at::matmul(q, k.transpose(2, 3)) / std::sqrt(static_cast<double>(d));
-    const at::Tensor y = at::matmul(at::softmax(scores.masked_fill(future, -INFINITY), -1), v);
+    const at::Tensor y = at::matmul(at::softmax(scores.masked_fill(hidden, -INFINITY), -1), v);
     const at::Tensor unit = v / v.norm(2, {-1}, true);
     const at::Tensor z = y - config.layer_strength(layer) * (y * unit).sum(-1, true) * unit;
     return linear(block + "attn.c_proj", z.transpose(1, 2).flatten(2));
   }
   at::Tensor feed_forward(const std::string& block, const at::Tensor& x) const {
     const at::Tensor h = linear(block + "mlp.c_fc", x);
-    return linear(block + "mlp.c_proj", h * 0.5 * (1 + at::erf(h / std::sqrt(2.0))));
+    const at::Tensor share =
+        config.feed_forward == "gelu_tanh"
+            ? at::tanh(std::sqrt(2 / 3.14159265358979323846) * (h + 0.044715 * h * h * h))
+            : at::erf(h / std::sqrt(2.0));
+    return linear(block + "mlp.c_proj", h * 0.5 * (1 + share));
   }
   at::Tensor logits(const at::Tensor& tokens) const {
     at::Tensor x = get("transformer.wte.weight").index_select(0, tokens.flatten());
     x = x.view({tokens.size(0), tokens.size(1), -1});
+    if (config.position == "learned")
+      x = x + get("transformer.wpe.weight").narrow(0, 0, tokens.size(1));
     if (config.embedding_norm) x = norm("transformer.ln_e", x);
     for (std::int64_t layer = 0; layer < config.layers; ++layer) {
       const std::string block = "transformer.h." + std::to_string(layer) + ".";

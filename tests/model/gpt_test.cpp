@@ -91,6 +91,22 @@ TEST(Gpt, EqualsItsSecondImplementationWithoutPositions) {
   expect_equals_eager(config);
 }
 
+TEST(Gpt, EqualsItsSecondImplementationInTheShapeOfGpt2) {
+  ModelConfig config = small();
+  config.attention = "standard";
+  config.position = "learned";
+  config.feed_forward = "gelu_tanh";
+  config.embedding_norm = false;
+  config.bias = true;
+  expect_equals_eager(config);
+}
+
+TEST(Gpt, EqualsItsSecondImplementationWithinAWindow) {
+  ModelConfig config = small();
+  config.window = 5;
+  expect_equals_eager(config);
+}
+
 TEST(Gpt, SumsTheCrossEntropyOfItsLogits) {
   const Gpt model = awake(small());
   const at::Tensor input = tokens();

@@ -169,11 +169,40 @@ TEST(Count, AgreesWithTheHandForTheDemo) {
 }
 
 TEST(Count, AgreesWithGpt2sSize) {
-  ModelConfig config;  // NanoGPT prints 123.65M for GPT-2 without positions
+  ModelConfig config;
   config.layers = 12, config.width = 768, config.heads = 12, config.head_dim = 64;
   config.context = 1024, config.vocab_size = 50257, config.bias = true;
   config.embedding_norm = false;
-  EXPECT_EQ(count(config).parameters, 124'439'808 - 1024 * 768);
+  config.position = "learned";
+  EXPECT_EQ(count(config).parameters, 124'439'808);  // NanoGPT prints 123.65M, without positions
+  EXPECT_EQ(count(config).non_embedding_parameters, 124'439'808 - (1024 + 50257) * 768);
+}
+
+TEST(Count, LetsLearnedPositionsCostNoMultiplication) {
+  ModelConfig config = odd_shape();
+  config.position = "none";
+  const double without = count(config).forward_flops_per_token;
+  config.position = "learned";
+  EXPECT_EQ(count(config).forward_flops_per_token, without);
+}
+
+TEST(Count, CountsThePairsOfAWindowAlone) {
+  ModelConfig config = odd_shape();
+  const auto pairs = [&](std::int64_t window) {
+    config.window = window;
+    const double attention =
+        4.0 * static_cast<double>(config.layers * config.heads * config.head_dim);
+    config.context = 10;
+    const double ten = count(config).forward_flops_per_token;
+    config.context = 2;  // 3 pairs in 2 tokens, whatever the window
+    config.window = 0;
+    return 10 * ((ten - count(config).forward_flops_per_token) / attention + 1.5);
+  };
+  EXPECT_NEAR(pairs(0), 55, 1e-6);
+  EXPECT_NEAR(pairs(3), 1 + 2 + 3 * 8, 1e-6);
+  EXPECT_NEAR(pairs(1), 10, 1e-6);
+  EXPECT_NEAR(pairs(10), 55, 1e-6);
+  EXPECT_NEAR(pairs(1000), 55, 1e-6);
 }
 
 TEST(Count, LeavesFlopsAsTheyAreWhenTheHeadIsUntied) {

@@ -27,6 +27,7 @@ struct ModelConfig {
   std::int64_t feed_forward_width = 0;  // 0: 4 width
   std::string position = "rope";
   double rope_base = 10000;
+  std::int64_t window = 0;  // 0: none
   bool embedding_norm = true;
   bool bias = false;
   bool tied_head = true;
@@ -52,11 +53,15 @@ struct ModelConfig {
           "share of the own value's direction that is removed: 1 is the paper", between(-100, 100));
     field("norm", self.norm, "kind of norm", one_of({"layernorm"}));
     field("norm_eps", self.norm_eps, "added to the variance in norms", above(0));
-    field("feed_forward", self.feed_forward, "kind of feed-forward layer", one_of({"gelu"}));
+    field("feed_forward", self.feed_forward,
+          "kind of feed-forward layer; gelu_tanh: GELU's tanh formula, as GPT-2",
+          one_of({"gelu", "gelu_tanh"}));
     field("feed_forward_width", self.feed_forward_width, "its inner width; 0: 4 width",
           at_least(0));
-    field("position", self.position, "how positions enter", one_of({"rope", "none"}));
+    field("position", self.position, "how positions enter", one_of({"rope", "learned", "none"}));
     field("rope_base", self.rope_base, "base of RoPE's wavelengths", above(1));
+    field("window", self.window,
+          "a token sees itself and the window - 1 tokens before it; 0: all before it", at_least(0));
     field("embedding_norm", self.embedding_norm, "a norm right after the token embedding");
     field("bias", self.bias, "biases in linear layers and norms");
     field("tied_head", self.tied_head, "the output layer shares the embedding's weights");

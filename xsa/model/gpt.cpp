@@ -31,6 +31,10 @@ at::Tensor initial_value(const ParameterSpec& spec, std::uint64_t seed) {
 
 }  // namespace
 
+std::string_view gelu_formula(const ModelConfig& config) {
+  return config.feed_forward == "gelu_tanh" ? "tanh" : "none";
+}
+
 at::Tensor Gpt::Affine::operator()(const at::Tensor& x) const {
   return at::linear(x, weight, bias);
 }
@@ -66,6 +70,7 @@ Gpt::Gpt(const ModelConfig& config, std::uint64_t seed) : config_(config) {
 
   embedding_ = find(kEmbedding);
   head_ = config_.tied_head ? embedding_ : find(kHead);
+  positions_ = find(kPositions);
   if (config_.embedding_norm) embedding_norm_ = norm("transformer.ln_e");
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     const std::string block = block_prefix(layer);
@@ -115,6 +120,7 @@ void Gpt::check_tokens(const at::Tensor& tokens) const {
 at::Tensor Gpt::hidden(const at::Tensor& tokens, const AttentionObserver& observe) const {
   check_tokens(tokens);
   at::Tensor x = at::embedding(embedding_, tokens);
+  if (positions_.defined()) x = x + positions_.narrow(0, 0, tokens.size(1));
   if (config_.embedding_norm) x = embedding_norm_(x);
   at::Tensor normed = blocks_.front().norm_1(x);
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
@@ -133,6 +139,7 @@ at::Tensor Gpt::attention(const at::Tensor& normed, std::int64_t layer,
   op::AttentionOptions options;
   options.is_causal = true;
   options.strength = block.strength;
+  if (config_.window > 0) options.window = config_.window;
   const auto [z, lse, c] = op::attention(q, k, v, options);
   if (observe) observe({layer, block.strength, q, k, v, z, lse, c});
   const at::Tensor joined = z.transpose(1, 2).flatten(2);  // [B, T, H D]
@@ -140,7 +147,7 @@ at::Tensor Gpt::attention(const at::Tensor& normed, std::int64_t layer,
 }
 
 at::Tensor Gpt::feed_forward(const at::Tensor& normed, const Block& block) const {
-  return block.down(at::gelu(block.up(normed)));
+  return block.down(at::gelu(block.up(normed), gelu_formula(config_)));
 }
 
 at::Tensor Gpt::logits(const at::Tensor& tokens) const { return at::linear(hidden(tokens), head_); }

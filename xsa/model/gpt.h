@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct AttentionTrace {
   at::Tensor q, k, v, z, lse, c;
 };
 using AttentionObserver = std::function<void(const AttentionTrace&)>;
+
+/// GELU's formula as at::gelu names it: "none" (erf) or "tanh".
+std::string_view gelu_formula(const ModelConfig& config);
 
 /// A copy shares its weights.
 class Gpt {
@@ -82,7 +86,7 @@ class Gpt {
   ModelConfig config_;
   std::vector<NamedTensor> parameters_;
   // Handles of the same tensors, by role.
-  at::Tensor embedding_, head_;
+  at::Tensor embedding_, positions_, head_;  // positions_: undefined unless they are learned
   Norm embedding_norm_, final_norm_;
   std::vector<Block> blocks_;
   RopeTables rope_;

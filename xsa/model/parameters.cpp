@@ -24,6 +24,8 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
   const std::int64_t qkv_width = heads_width + 2 * config.key_heads() * config.head_dim;
 
   specs.push_back({kEmbedding, {config.vocab_size, config.width}, 0, config.init_std});
+  if (config.position == "learned")
+    specs.push_back({kPositions, {config.context, config.width}, 0, config.init_std});
   if (config.embedding_norm) norm("transformer.ln_e");
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::string block = block_prefix(layer);
@@ -47,13 +49,18 @@ ModelCount count(const ModelConfig& config) {
   for (const ParameterSpec& spec : parameter_specs(config)) {
     std::int64_t size = 1;
     for (const std::int64_t n : spec.sizes) size *= n;
-    const bool is_embedding = spec.name == kEmbedding;
+    const bool is_token = spec.name == kEmbedding, is_position = spec.name == kPositions;
     result.parameters += size;
-    if (!is_embedding && spec.name != kHead) result.non_embedding_parameters += size;
-    if (spec.is_matrix() && (!is_embedding || config.tied_head)) multiplied += size;
+    if (!is_token && !is_position && spec.name != kHead) result.non_embedding_parameters += size;
+    if (spec.is_matrix() && !is_position && (!is_token || config.tied_head)) multiplied += size;
   }
-  // q k^T and p v: 2 D each for a query and a key; a query sees (T + 1) / 2 keys on average.
-  const double pairs = static_cast<double>(config.context + 1) / 2;
+  // q k^T and p v: 2 D each for a query and a key. A query sees (T + 1) / 2 keys on average, and
+  // with a window of w all but the (T - w) (T - w + 1) / 2 pairs beyond it.
+  double pairs = static_cast<double>(config.context + 1) / 2;
+  if (config.window > 0 && config.window < config.context) {
+    const auto beyond = static_cast<double>(config.context - config.window);
+    pairs -= beyond * (beyond + 1) / 2 / static_cast<double>(config.context);
+  }
   const double attention =
       static_cast<double>(config.layers * config.heads * config.head_dim) * 4 * pairs;
   result.forward_flops_per_token = 2 * static_cast<double>(multiplied) + attention;

@@ -21,6 +21,7 @@ struct ParameterSpec {
 /// "transformer.h.LAYER."
 std::string block_prefix(std::int64_t layer);
 inline constexpr const char* kEmbedding = "transformer.wte.weight";
+inline constexpr const char* kPositions = "transformer.wpe.weight";
 inline constexpr const char* kHead = "lm_head.weight";
 
 /// In the order of the forward pass.
