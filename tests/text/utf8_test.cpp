@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "xsa/base/rng.h"
 
@@ -13,24 +15,6 @@ std::int64_t invalid(std::string_view text) {
   Utf8Counter counter;
   counter.add(text);
   return counter.invalid_bytes();
-}
-
-void append_utf8(char32_t c, std::string& text) {
-  if (c < 0x80) {
-    text += static_cast<char>(c);
-  } else if (c < 0x800) {
-    text += static_cast<char>(0xC0 | c >> 6);
-    text += static_cast<char>(0x80 | (c & 63));
-  } else if (c < 0x10000) {
-    text += static_cast<char>(0xE0 | c >> 12);
-    text += static_cast<char>(0x80 | (c >> 6 & 63));
-    text += static_cast<char>(0x80 | (c & 63));
-  } else {
-    text += static_cast<char>(0xF0 | c >> 18);
-    text += static_cast<char>(0x80 | (c >> 12 & 63));
-    text += static_cast<char>(0x80 | (c >> 6 & 63));
-    text += static_cast<char>(0x80 | (c & 63));
-  }
 }
 
 TEST(Utf8Counter, AcceptsEveryCharacterOfUnicodeAndRefusesTheSurrogates) {
@@ -75,6 +59,46 @@ TEST(Utf8Counter, CountsTheSameWhereverTheTextIsCut) {
       i += size;
     }
     ASSERT_EQ(counter.invalid_bytes(), invalid(text)) << "round " << round;
+  }
+}
+
+TEST(Characters, AreTheSameForwardsAndBackwardsInRandomBytes) {
+  Rng rng(3);
+  for (int round = 0; round < 2000; ++round) {
+    std::string text;
+    while (text.size() < 12) {
+      if (rng.below(2) == 0)
+        text += static_cast<char>(rng.below(256));
+      else
+        append_utf8(static_cast<char32_t>(rng.below(0xD800)), text);
+    }
+    std::vector<char32_t> forwards, backwards;
+    std::int64_t bad = 0;
+    for (std::string_view rest = text; !rest.empty();) {
+      const Character c = first_character(rest);
+      forwards.push_back(c.value);
+      bad += c.value == kInvalid;
+      rest.remove_prefix(c.size);
+    }
+    for (std::string_view rest = text; !rest.empty();) {
+      const Character c = last_character(rest);
+      backwards.push_back(c.value);
+      rest.remove_suffix(c.size);
+    }
+    std::reverse(backwards.begin(), backwards.end());
+    ASSERT_EQ(forwards, backwards) << "round " << round;
+    ASSERT_EQ(bad, invalid(text)) << "round " << round;
+  }
+}
+
+TEST(Characters, EveryOneSurvivesTheRoundTripAndTheSurrogatesDoNot) {
+  for (char32_t c = 0; c <= 0x110000; ++c) {
+    std::string text;
+    append_utf8(c, text);
+    const bool good = c < 0x110000 && (c < 0xD800 || c >= 0xE000);
+    ASSERT_EQ(first_character(text).value, good ? c : kInvalid);
+    ASSERT_EQ(first_character(text).size, good ? text.size() : 1u);
+    ASSERT_EQ(last_character(text).value, good ? c : kInvalid);
   }
 }
 

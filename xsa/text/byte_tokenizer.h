@@ -13,6 +13,7 @@ class ByteTokenizer final : public Tokenizer {
   std::int64_t vocabulary_size() const override { return kEndOfText + 1; }
   Token end_of_text() const override { return kEndOfText; }
   void encode(std::string_view text, std::vector<Token>& ids) const override;
+  std::size_t safe_prefix(std::string_view text) const override { return text.size(); }
   std::string decode(const std::vector<Token>& ids) const override;
 };
 

@@ -16,4 +16,32 @@ std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
                        did_you_mean(name, tokenizer_names())));
 }
 
+void encode(const Tokenizer& tokenizer, std::string_view text, std::vector<Token>& ids,
+            const Parallel& parallel) {
+  constexpr std::size_t kPart = std::size_t{1} << 18;
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    // A part without a border grows until it has one: the rest of a text always is one.
+    std::size_t size = 0;
+    for (std::size_t reach = kPart; size == 0; reach *= 2)
+      size = reach < text.size() ? tokenizer.safe_prefix(text.substr(0, reach)) : text.size();
+    parts.push_back(text.substr(0, size));
+    text.remove_prefix(size);
+  }
+  if (parts.size() < 2 || parallel.workers == 1) {
+    for (const std::string_view part : parts) tokenizer.encode(part, ids);
+    return;
+  }
+  std::vector<std::vector<Token>> results(parts.size());
+  const auto count = static_cast<std::int64_t>(parts.size());
+  parallel.run(count, [&](std::int64_t i, std::int64_t) {
+    const auto index = static_cast<std::size_t>(i);
+    tokenizer.encode(parts[index], results[index]);
+  });
+  std::size_t total = ids.size();
+  for (const auto& each : results) total += each.size();
+  ids.reserve(total);
+  for (const auto& each : results) ids.insert(ids.end(), each.begin(), each.end());
+}
+
 }  // namespace xsa::text

@@ -1,4 +1,4 @@
-// Text to token ids and back. GPT-2's BPE comes as a second Tokenizer.
+// Text to token ids and back.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "xsa/base/parallel.h"
+
 namespace xsa::text {
 
 using Token = std::uint32_t;
@@ -14,19 +16,28 @@ using Token = std::uint32_t;
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
-  /// Its name in recipes and manifests: "byte".
+  /// Its name in recipes and manifests: "byte", "gpt2".
   virtual std::string name() const = 0;
   /// Ids are in [0, vocabulary_size()).
   virtual std::int64_t vocabulary_size() const = 0;
   /// Placed between documents by the data preparation; never produced by encode.
   virtual Token end_of_text() const = 0;
   /// Appends the ids of `text`, any bytes. Splitting a text into pieces may change the ids unless
-  /// the pieces are whole documents.
+  /// the pieces are whole documents, or cut by safe_prefix.
   virtual void encode(std::string_view text, std::vector<Token>& ids) const = 0;
-  /// Exact inverse for ids that encode produced; end_of_text() decodes to "". Throws Error for an
-  /// id beyond the vocabulary.
+  /// `text` is the beginning of a longer one: the size of its longest part (0: none is certain)
+  /// whose ids, followed by those of the rest, are the whole's, whatever comes.
+  virtual std::size_t safe_prefix(std::string_view text) const = 0;
+  /// The bytes behind the ids, an exact inverse of encode; ids may begin and end within a
+  /// character. end_of_text() decodes to "", in GPT-2's to "<|endoftext|>". Throws Error for an id
+  /// beyond the vocabulary.
   virtual std::string decode(const std::vector<Token>& ids) const = 0;
 };
+
+/// As tokenizer.encode, by all workers: the text is cut into parts by safe_prefix, so that the ids
+/// are the same. Worth it from some hundred KB.
+void encode(const Tokenizer& tokenizer, std::string_view text, std::vector<Token>& ids,
+            const Parallel& parallel);
 
 /// By name, as recipes say it. Throws UsageError for an unknown one, with the nearest match.
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name);

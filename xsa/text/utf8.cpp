@@ -3,6 +3,59 @@
 #include <cstring>
 
 namespace xsa::text {
+namespace {
+
+constexpr Character kBadByte{kInvalid, 1};
+
+bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+}  // namespace
+
+Character first_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const char32_t lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const std::size_t size = lead < 0xC2   ? 1
+                           : lead < 0xE0 ? 2
+                           : lead < 0xF0 ? 3
+                           : lead < 0xF5 ? 4
+                                         : 1;
+  if (size == 1 || text.size() < size) return kBadByte;
+  char32_t value = lead & (0x7F >> size);
+  for (std::size_t i = 1; i < size; ++i) {
+    if (!is_continuation(text[i])) return kBadByte;
+    value = value << 6 | (byte(i) & 0x3F);
+  }
+  constexpr char32_t kLowest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = value >= 0xD800 && value < 0xE000;
+  return value < kLowest[size] || value > 0x10FFFF || surrogate ? kBadByte : Character{value, size};
+}
+
+Character last_character(std::string_view text) {
+  std::size_t size = 1;
+  while (size < 4 && size < text.size() && is_continuation(text[text.size() - size])) ++size;
+  const Character found = first_character(text.substr(text.size() - size));
+  return found.size == size ? found : kBadByte;
+}
+
+void append_utf8(char32_t character, std::string& text) {
+  const auto append = [&](char32_t byte) { text += static_cast<char>(byte); };
+  if (character < 0x80) {
+    append(character);
+  } else if (character < 0x800) {
+    append(0xC0 | character >> 6);
+    append(0x80 | (character & 0x3F));
+  } else if (character < 0x10000) {
+    append(0xE0 | character >> 12);
+    append(0x80 | (character >> 6 & 0x3F));
+    append(0x80 | (character & 0x3F));
+  } else {
+    append(0xF0 | character >> 18);
+    append(0x80 | (character >> 12 & 0x3F));
+    append(0x80 | (character >> 6 & 0x3F));
+    append(0x80 | (character & 0x3F));
+  }
+}
 
 void Utf8Counter::add(std::string_view piece) {
   constexpr std::uint64_t kHighBits = 0x8080808080808080;

@@ -1,14 +1,27 @@
-// How much of a text is well-formed UTF-8: tells text from binary data.
+// UTF-8 by Unicode 15's table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace xsa::text {
 
-/// Counts the bytes that belong to no well-formed UTF-8 sequence (Unicode 15, table 3-7: no
-/// overlong forms, no surrogates, nothing above U+10FFFF). The text may come in pieces, cut
-/// anywhere.
+/// One character of a text, or one byte of it that belongs to no well-formed sequence.
+struct Character {
+  char32_t value;    // kInvalid for such a byte
+  std::size_t size;  // in bytes
+};
+inline constexpr char32_t kInvalid = 0xFFFFFFFF;
+
+/// The first and the last one of a text that is not empty. Walking either way meets the same ones.
+Character first_character(std::string_view text);
+Character last_character(std::string_view text);
+void append_utf8(char32_t character, std::string& text);
+
+/// Counts the bytes that belong to no well-formed UTF-8 sequence: tells text from binary data. The
+/// text may come in pieces, cut anywhere.
 class Utf8Counter {
  public:
   void add(std::string_view piece);
