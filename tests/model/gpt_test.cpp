@@ -242,6 +242,73 @@ TEST(Gpt, HoldsAChunkOfLogitsInTraining) {
   EXPECT_LT(peak.bytes(), 2 * embedding_bytes + all_logits_bytes / 4);
 }
 
+/// Rows of 33 tokens in documents of these lengths; a border at each row's end.
+const std::vector<std::vector<std::int64_t>> kDocuments = {{1, 12, 20}, {33}, {5, 1, 1, 26}};
+
+at::Tensor cu_seqlens() {
+  std::vector<std::int32_t> ends{0};
+  for (const auto& row : kDocuments)
+    for (const std::int64_t length : row)
+      ends.push_back(ends.back() + static_cast<std::int32_t>(length));
+  return at::tensor(ends, at::kInt);
+}
+
+/// The loss and the gradients of packed documents against those of each document by itself.
+void expect_packed_equals_one_by_one(const ModelConfig& config) {
+  const Gpt packed = awake(config), alone = awake(config);
+  const at::Tensor input = tokens(3), targets = tokens(3).roll({1}, {1});
+  const at::Tensor loss = packed.loss_sum(input, targets, 10, cu_seqlens());
+  loss.backward();
+  double expected_loss = 0;
+  for (std::int64_t row = 0, begin = 0; row < 3; ++row, begin = 0) {
+    for (const std::int64_t length : kDocuments[static_cast<std::size_t>(row)]) {
+      const auto document = [&](const at::Tensor& all) {
+        return all.narrow(0, row, 1).narrow(1, begin, length);
+      };
+      const at::Tensor part = alone.loss_sum(document(input), document(targets), 10);
+      part.backward();
+      expected_loss += part.item<double>();
+      begin += length;
+    }
+  }
+  EXPECT_NEAR(loss.item<double>(), expected_loss, 1e-5 * expected_loss);
+  for (std::size_t i = 0; i < packed.parameters().size(); ++i)
+    EXPECT_LT(relative_error(packed.parameters()[i].tensor.grad(),
+                             alone.parameters()[i].tensor.grad().to(at::kDouble)),
+              2e-5)
+        << packed.parameters()[i].name;
+}
+
+TEST(Gpt, GivesPackedDocumentsWhatItGivesEachAlone) { expect_packed_equals_one_by_one(small()); }
+
+TEST(Gpt, GivesPackedDocumentsWhatItGivesEachAloneWithEveryOptionTurned) {
+  ModelConfig config = small();
+  config.kv_heads = 2;
+  config.strength = 0.7;
+  config.bias = true;
+  config.position = "learned";
+  config.window = 9;
+  expect_packed_equals_one_by_one(config);
+}
+
+TEST(Gpt, LetsNoDocumentChangeAnotherInItsRow) {
+  const Gpt model = awake(small());
+  const at::Tensor input = tokens(3);
+  at::Tensor other = input.clone();
+  other[0].narrow(0, 1, 12).add_(1).remainder_(31);  // the first row's second document
+  const at::Tensor a = model.hidden(input, {}, cu_seqlens()).flatten(0, 1);
+  const at::Tensor b = model.hidden(other, {}, cu_seqlens()).flatten(0, 1);
+  EXPECT_TRUE(at::equal(a.narrow(0, 0, 1), b.narrow(0, 0, 1)));
+  EXPECT_TRUE(at::equal(a.narrow(0, 13, 86), b.narrow(0, 13, 86)));
+  EXPECT_FALSE(at::allclose(a.narrow(0, 1, 12), b.narrow(0, 1, 12), 1e-2, 1e-2));
+}
+
+TEST(Gpt, TakesRowsWithoutDocumentsAsRowsOfOneDocument) {
+  const Gpt model = awake(small());
+  const at::Tensor rows = at::tensor(std::vector<std::int32_t>{0, 33, 66, 99}, at::kInt);
+  EXPECT_TRUE(at::allclose(model.hidden(tokens(3), {}, rows), model.hidden(tokens(3)), 1e-5, 1e-6));
+}
+
 std::string refusal(const std::function<void()>& call) {
   try {
     call();
@@ -264,6 +331,15 @@ TEST(Gpt, RefusesTokensThatDoNotFit) {
   EXPECT_THAT(refusal([&] { model.hidden(tokens() - 31); }), HasSubstr("got [-"));
   EXPECT_THAT(refusal([&] { model.loss_sum(tokens(), tokens().narrow(1, 0, 9)); }),
               HasSubstr("got targets [2, 9]"));
+  const auto documents = [&](const std::vector<std::int32_t>& ends) {
+    return refusal([&] { model.hidden(tokens(), {}, at::tensor(ends, at::kInt)); });
+  };
+  EXPECT_THAT(documents({0, 40, 66}), HasSubstr("every row border in cu_seqlens, got none at 33"));
+  EXPECT_THAT(documents({0, 33}), HasSubstr("got none at 66"));
+  EXPECT_THAT(documents({33, 66}), HasSubstr("got none at 0"));
+  EXPECT_THAT(documents({0, 33, 20, 66}), HasSubstr("rising order"));
+  EXPECT_THAT(documents({0}), HasSubstr("[documents + 1]"));
+  EXPECT_THAT(refusal([&] { model.hidden(tokens(), {}, at::zeros({3})); }), HasSubstr("type Int"));
   ModelConfig impossible = small();
   impossible.kv_heads = 3;
   EXPECT_THAT(refusal([&] { Gpt(impossible, 1); }), HasSubstr("model.kv_heads"));

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "xsa/base/error.h"
@@ -116,16 +117,53 @@ void Gpt::check_tokens(const at::Tensor& tokens) const {
       "]; was the data made with another tokenizer?");
 }
 
+namespace {
+
+/// What the operator cannot know: that no document reaches over the end of a row.
+void check_documents(const at::Tensor& cu_seqlens, const at::Tensor& tokens) {
+  if (!cu_seqlens.defined()) return;
+  check_usage(cu_seqlens.dim() == 1 && cu_seqlens.scalar_type() == at::kInt &&
+                  cu_seqlens.is_contiguous() && cu_seqlens.numel() >= 2,
+              "Gpt: expected contiguous cu_seqlens [documents + 1] of type Int, got ",
+              cu_seqlens.sizes(), " of type ", cu_seqlens.scalar_type());
+  const auto* const begin = cu_seqlens.const_data_ptr<std::int32_t>();
+  const auto* const end = begin + cu_seqlens.numel();
+  check_usage(std::is_sorted(begin, end), "Gpt: expected cu_seqlens in rising order");
+  for (std::int64_t row = 0; row <= tokens.size(0); ++row)
+    check_usage(std::binary_search(begin, end, row * tokens.size(1)),
+                "Gpt: expected every row border in cu_seqlens, got none at ", row * tokens.size(1),
+                "; a document ends with its row");
+}
+
+/// The place of each of [B, T] tokens in its document.
+at::Tensor places(const at::Tensor& cu_seqlens, const at::Tensor& tokens) {
+  const at::Tensor ends = cu_seqlens.to(at::kLong), begins = ends.slice(0, 0, -1);
+  const at::Tensor own_begin = at::repeat_interleave(begins, ends.slice(0, 1) - begins);
+  return (at::arange(tokens.numel(), at::kLong) - own_begin).view_as(tokens);
+}
+
+/// x [B, H, T, D] as [1, H, B T, D], in the same memory where x's rows lie one after another.
+at::Tensor as_one_row(const at::Tensor& x) {
+  return x.transpose(1, 2).flatten(0, 1).unsqueeze(0).transpose(1, 2);
+}
+
+}  // namespace
+
 // x [B, T, C] throughout: the residual stream, and what its next norm makes of it.
-at::Tensor Gpt::hidden(const at::Tensor& tokens, const AttentionObserver& observe) const {
+at::Tensor Gpt::hidden(const at::Tensor& tokens, const AttentionObserver& observe,
+                       const at::Tensor& cu_seqlens) const {
   check_tokens(tokens);
+  check_documents(cu_seqlens, tokens);
   at::Tensor x = at::embedding(embedding_, tokens);
-  if (positions_.defined()) x = x + positions_.narrow(0, 0, tokens.size(1));
+  if (positions_.defined())
+    x = x + (cu_seqlens.defined() ? at::embedding(positions_, places(cu_seqlens, tokens))
+                                  : positions_.narrow(0, 0, tokens.size(1)));
   if (config_.embedding_norm) x = embedding_norm_(x);
   at::Tensor normed = blocks_.front().norm_1(x);
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
     const Norm& next = layer + 1 < blocks_.size() ? blocks_[layer + 1].norm_1 : final_norm_;
-    const at::Tensor attended = attention(normed, static_cast<std::int64_t>(layer), observe);
+    const at::Tensor attended =
+        attention(normed, static_cast<std::int64_t>(layer), observe, cu_seqlens);
     std::tie(normed, x) = blocks_[layer].norm_2.after_adding(attended, x);
     std::tie(normed, x) = next.after_adding(feed_forward(normed, blocks_[layer]), x);
   }
@@ -133,17 +171,21 @@ at::Tensor Gpt::hidden(const at::Tensor& tokens, const AttentionObserver& observ
 }
 
 at::Tensor Gpt::attention(const at::Tensor& normed, std::int64_t layer,
-                          const AttentionObserver& observe) const {
+                          const AttentionObserver& observe, const at::Tensor& cu_seqlens) const {
   const Block& block = blocks_[static_cast<std::size_t>(layer)];
-  const auto [q, k, v] = split_heads(block.qkv(normed), config_.heads, config_.key_heads(), rope_);
+  auto [q, k, v] = split_heads(block.qkv(normed), config_.heads, config_.key_heads(), rope_);
   op::AttentionOptions options;
   options.is_causal = true;
   options.strength = block.strength;
   if (config_.window > 0) options.window = config_.window;
+  if (cu_seqlens.defined()) {
+    options.cu_seqlens = cu_seqlens;
+    for (at::Tensor* heads : {&q, &k, &v}) *heads = as_one_row(*heads);
+  }
   const auto [z, lse, c] = op::attention(q, k, v, options);
   if (observe) observe({layer, block.strength, q, k, v, z, lse, c});
-  const at::Tensor joined = z.transpose(1, 2).flatten(2);  // [B, T, H D]
-  return block.attention_out(joined);
+  const at::Tensor joined = z.transpose(1, 2).reshape({normed.size(0), normed.size(1), -1});
+  return block.attention_out(joined);  // [B, T, H D] -> [B, T, C]
 }
 
 at::Tensor Gpt::feed_forward(const at::Tensor& normed, const Block& block) const {
@@ -152,11 +194,12 @@ at::Tensor Gpt::feed_forward(const at::Tensor& normed, const Block& block) const
 
 at::Tensor Gpt::logits(const at::Tensor& tokens) const { return at::linear(hidden(tokens), head_); }
 
-at::Tensor Gpt::loss_sum(const at::Tensor& tokens, const at::Tensor& targets,
-                         std::int64_t chunk) const {
+at::Tensor Gpt::loss_sum(const at::Tensor& tokens, const at::Tensor& targets, std::int64_t chunk,
+                         const at::Tensor& cu_seqlens) const {
   check_usage(targets.sizes() == tokens.sizes(), "Gpt: expected a target for each of tokens ",
               tokens.sizes(), ", got targets ", targets.sizes());
-  return linear_cross_entropy_sum(hidden(tokens).flatten(0, 1), head_, targets.flatten(), chunk);
+  const at::Tensor states = hidden(tokens, {}, cu_seqlens).flatten(0, 1);
+  return linear_cross_entropy_sum(states, head_, targets.flatten(), chunk);
 }
 
 }  // namespace xsa::model

@@ -46,15 +46,19 @@ class Gpt {
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
 
   /// tokens [B, T] int64, T <= context -> final hidden states [B, T, C], after the last norm.
-  /// `observe` is called once a layer. Throws UsageError for tokens that do not fit.
-  at::Tensor hidden(const at::Tensor& tokens, const AttentionObserver& observe = {}) const;
+  /// `observe` is called once a layer. cu_seqlens [documents + 1] int32, where given, cuts the B T
+  /// tokens, row after row, into documents that do not see one another; every row border is one of
+  /// its entries, and the traces' tensors are of one row of B T tokens. Throws UsageError for
+  /// tokens or documents that do not fit.
+  at::Tensor hidden(const at::Tensor& tokens, const AttentionObserver& observe = {},
+                    const at::Tensor& cu_seqlens = {}) const;
   /// tokens [B, T] -> logits [B, T, V], all at once (small inputs: tests, generation).
   at::Tensor logits(const at::Tensor& tokens) const;
   /// Cross-entropy in nats, summed over all targets [B, T] (int64; -1 is ignored): scalar fp32,
   /// differentiable. Never holds more than `chunk` rows of logits, forward or backward
-  /// (model/linear_cross_entropy.h).
+  /// (model/linear_cross_entropy.h). Documents as in hidden.
   at::Tensor loss_sum(const at::Tensor& tokens, const at::Tensor& targets,
-                      std::int64_t chunk = 1024) const;
+                      std::int64_t chunk = 1024, const at::Tensor& cu_seqlens = {}) const;
 
  private:
   struct Affine {
@@ -80,7 +84,7 @@ class Gpt {
   Norm norm(const std::string& name) const;
   void check_tokens(const at::Tensor& tokens) const;
   at::Tensor attention(const at::Tensor& normed, std::int64_t layer,
-                       const AttentionObserver& observe) const;
+                       const AttentionObserver& observe, const at::Tensor& cu_seqlens) const;
   at::Tensor feed_forward(const at::Tensor& normed, const Block& block) const;
 
   ModelConfig config_;
