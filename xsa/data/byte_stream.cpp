@@ -1,0 +1,173 @@
+#include "xsa/data/byte_stream.h"
+
+#include <arrow/util/compression.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "xsa/base/error.h"
+#include "xsa/base/signals.h"
+
+namespace xsa::data {
+namespace {
+
+constexpr std::size_t kRawBytes = 256 << 10;
+constexpr int kPollMs = 200;
+constexpr std::string_view kGzip = "\x1f\x8b", kZstd = "\x28\xb5\x2f\xfd";
+
+int open_for_reading(const std::filesystem::path& path) {
+  if (path == kStandardInput) return STDIN_FILENO;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  check(fd >= 0, path.string(), ": cannot open: ", std::strerror(errno),
+        "; check that it exists and that you may read it");
+  struct stat status {};
+  if (::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+    ::close(fd);
+    throw Error(cat(path.string(), ": expected a file, got a folder"));
+  }
+  return fd;
+}
+
+}  // namespace
+
+struct ByteStream::Unpacker {
+  std::string format;
+  std::shared_ptr<arrow::util::Decompressor> state;
+
+  explicit Unpacker(bool gzip) : format(gzip ? "gzip" : "zstd") {
+    const auto kind = gzip ? arrow::Compression::GZIP : arrow::Compression::ZSTD;
+    const auto codec = arrow::util::Codec::Create(kind);
+    check(codec.ok(), format, ": ", codec.status().message());
+    const auto made = (*codec)->MakeDecompressor();
+    check(made.ok(), format, ": ", made.status().message());
+    state = *made;
+  }
+};
+
+ByteStream::ByteStream(const std::filesystem::path& path)
+    : name_(path == kStandardInput ? "standard input" : path.string()),
+      fd_(open_for_reading(path)),
+      raw_(kRawBytes) {
+  while (end_ < kZstd.size()) {
+    const std::size_t got = read_raw(std::span(raw_).subspan(end_));
+    if (got == 0) break;
+    end_ += got;
+  }
+  const std::string_view head(raw_.data(), end_);
+  if (head.starts_with(kGzip) || head.starts_with(kZstd))
+    unpacker_ = std::make_unique<Unpacker>(head.starts_with(kGzip));
+}
+
+ByteStream::~ByteStream() {
+  if (fd_ != STDIN_FILENO) ::close(fd_);
+}
+
+std::size_t ByteStream::read_raw(std::span<char> out) {
+  std::size_t count = 0;
+  while (count < out.size()) {
+    if (fd_ == STDIN_FILENO) {
+      pollfd waiting{fd_, POLLIN, 0};
+      const int ready = ::poll(&waiting, 1, kPollMs);
+      if (const int signal = stop_signal())
+        throw Interrupted(signal, "stopped while reading standard input");
+      if (ready == 0 && count > 0) break;  // what is there is worth having
+      if (ready <= 0) continue;
+    }
+    const ssize_t got = ::read(fd_, out.data() + count, out.size() - count);
+    if (got < 0 && errno == EINTR) continue;
+    check(got >= 0, name_, ": cannot read: ", std::strerror(errno));
+    if (got == 0) break;
+    count += static_cast<std::size_t>(got);
+  }
+  raw_bytes_ += static_cast<std::int64_t>(count);
+  return count;
+}
+
+bool ByteStream::refill() {
+  if (begin_ == end_) {
+    begin_ = 0;
+    end_ = read_raw(raw_);
+  }
+  return begin_ < end_;
+}
+
+std::size_t ByteStream::unpack(std::span<char> out) {
+  Unpacker& unpacker = *unpacker_;
+  const auto fail = [&](const std::string& reason) {
+    throw Error(cat(name_, ": damaged ", unpacker.format, " data near byte ",
+                    raw_bytes_ - static_cast<std::int64_t>(end_ - begin_), " of the file: ", reason,
+                    "; fetch the file again, or leave it out"));
+  };
+  const bool more = refill();
+  if (unpacker.state->IsFinished()) {  // another stream may follow
+    if (!more) return 0;
+    const arrow::Status status = unpacker.state->Reset();
+    if (!status.ok()) fail(status.message());
+  }
+  const auto got = unpacker.state->Decompress(
+      static_cast<std::int64_t>(end_ - begin_),
+      reinterpret_cast<const std::uint8_t*>(raw_.data()) + begin_,
+      static_cast<std::int64_t>(out.size()), reinterpret_cast<std::uint8_t*>(out.data()));
+  if (!got.ok()) fail(got.status().message());
+  begin_ += static_cast<std::size_t>(got->bytes_read);
+  if (got->bytes_read == 0 && got->bytes_written == 0 && !unpacker.state->IsFinished())
+    fail(more ? "it leads nowhere" : "it is truncated");
+  return static_cast<std::size_t>(got->bytes_written);
+}
+
+std::size_t ByteStream::read(std::span<char> out) {
+  std::size_t count = 0;
+  while (count < out.size()) {
+    const std::span<char> rest = out.subspan(count);
+    if (unpacker_) {
+      count += unpack(rest);
+      if (unpacker_->state->IsFinished() && !refill()) break;
+    } else {
+      if (!refill()) break;
+      const std::size_t got = std::min(rest.size(), end_ - begin_);
+      std::memcpy(rest.data(), raw_.data() + begin_, got);
+      begin_ += got;
+      count += got;
+    }
+  }
+  return count;
+}
+
+LineReader::LineReader(ByteStream& stream, std::size_t max_bytes)
+    : stream_(stream), max_bytes_(max_bytes), buffer_(kRawBytes + kPadding) {}
+
+void LineReader::refill() {
+  if (begin_ > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+  if (end_ + kPadding >= buffer_.size()) buffer_.resize(2 * buffer_.size());
+  const std::size_t room = buffer_.size() - kPadding - end_;
+  const std::size_t got = stream_.read({buffer_.data() + end_, room});
+  end_ += got;
+  at_end_ = got < room;
+}
+
+bool LineReader::next(std::string_view& line, bool& too_long) {
+  too_long = false;
+  std::size_t size = 0;  // of the line, as far as it was searched
+  for (;;) {
+    const char* from = buffer_.data() + begin_;
+    const void* found = std::memchr(from + size, '\n', end_ - begin_ - size);
+    size = found ? static_cast<std::size_t>(static_cast<const char*>(found) - from) : end_ - begin_;
+    too_long |= size > max_bytes_;
+    if (found || at_end_) {
+      line = {from, too_long ? 0 : size};
+      begin_ += size + (found ? 1 : 0);
+      return found || size > 0 || too_long;
+    }
+    if (too_long) begin_ = end_, size = 0;  // what follows is passed over
+    refill();
+  }
+}
+
+}  // namespace xsa::data

@@ -1,0 +1,68 @@
+// A file or standard input as bytes, in bounded memory; gzip and zstd are told by their first bytes
+// and unpacked.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace xsa::data {
+
+/// Names standard input where a path is expected.
+inline constexpr std::string_view kStandardInput = "-";
+
+class ByteStream {
+ public:
+  /// Throws Error if the path cannot be opened.
+  explicit ByteStream(const std::filesystem::path& path);
+  ~ByteStream();
+  ByteStream(const ByteStream&) = delete;
+  ByteStream& operator=(const ByteStream&) = delete;
+
+  /// Fills `out`; less than its size only at the end. Throws Error if the file cannot be read, or
+  /// ends within a packed stream; Interrupted when asked to stop while standard input is silent.
+  std::size_t read(std::span<char> out);
+  /// Bytes of the file itself, before unpacking, that were taken so far.
+  std::int64_t raw_bytes() const { return raw_bytes_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  struct Unpacker;
+  std::size_t read_raw(std::span<char> out);
+  bool refill();
+  std::size_t unpack(std::span<char> out);
+
+  std::string name_;
+  int fd_;
+  std::int64_t raw_bytes_ = 0;
+  std::vector<char> raw_;  // read but not yet given: raw_[begin_, end_)
+  std::size_t begin_ = 0, end_ = 0;
+  std::unique_ptr<Unpacker> unpacker_;  // of a packed stream
+};
+
+/// The lines of a stream. Memory: the longest line, at most `max_bytes`, and a buffer.
+class LineReader {
+ public:
+  /// Bytes after each line that may be read (never written): what simdjson wants.
+  static constexpr std::size_t kPadding = 64;
+
+  /// `stream` must outlive the reader.
+  LineReader(ByteStream& stream, std::size_t max_bytes);
+  /// The next line without its '\n', valid until the next call; false at the end. A line that is
+  /// longer than max_bytes comes as "", with `too_long` set.
+  bool next(std::string_view& line, bool& too_long);
+
+ private:
+  void refill();
+
+  ByteStream& stream_;
+  std::size_t max_bytes_, begin_ = 0, end_ = 0;
+  std::vector<char> buffer_;
+  bool at_end_ = false;
+};
+
+}  // namespace xsa::data
