@@ -3,13 +3,15 @@
 #include "xsa/base/error.h"
 #include "xsa/base/suggest.h"
 #include "xsa/text/byte_tokenizer.h"
+#include "xsa/text/gpt2_tokenizer.h"
 
 namespace xsa::text {
 
-std::vector<std::string> tokenizer_names() { return {"byte"}; }
+std::vector<std::string> tokenizer_names() { return {"byte", "gpt2"}; }
 
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
   if (name == "byte") return std::make_unique<ByteTokenizer>();
+  if (name == "gpt2") return std::make_unique<Gpt2Tokenizer>(gpt2_vocabulary_folder());
   std::string known;
   for (const std::string& each : tokenizer_names()) known += (known.empty() ? "" : ", ") + each;
   throw UsageError(cat("tokenizer: expected one of ", known, ", got '", name, "'",

