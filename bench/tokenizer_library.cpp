@@ -1,5 +1,5 @@
-// The GPT-2 tokenizer as C functions, so that bench/tokenizer_bench.py can time it and tiktoken in one
-// process.
+// The GPT-2 tokenizer as C functions, so that bench/tokenizer_bench.py can time it and tiktoken in
+// one process.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -23,8 +23,8 @@ std::vector<xsa::text::Token>& ids() {
 
 extern "C" {
 
-/// Encodes on `threads` threads; the ids stay valid until the next call. Returns their number, or -1
-/// with a message on stderr.
+/// Encodes on `threads` threads; the ids stay valid until the next call. Returns their number, or
+/// -1 with a message on stderr.
 std::int64_t xsa_encode(const char* text, std::int64_t size, std::int64_t threads,
                         const xsa::text::Token** result) {
   try {
