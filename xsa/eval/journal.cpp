@@ -1,0 +1,111 @@
+#include "xsa/eval/journal.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "xsa/base/error.h"
+#include "xsa/base/file.h"
+
+namespace xsa::eval {
+namespace {
+
+constexpr const char* kFormat = "xsa scores 1";
+constexpr const char* kRemedy = "; remove the folder or give another --output to begin anew";
+
+/// "model (has 12ab, wants 34cd), data (...)"; "" where the headers are equal.
+std::string differences(const Json& has, const Json& wants) {
+  std::string text;
+  for (const auto& item : wants.items()) {
+    const Json other = has.value(item.key(), Json());
+    if (other == item.value()) continue;
+    text += cat(text.empty() ? "" : ", ", item.key(), " (", other.dump(), " there, ",
+                item.value().dump(), " now)");
+  }
+  return text;
+}
+
+}  // namespace
+
+Journal::Journal(const std::filesystem::path& path, const Json& header, std::int64_t items)
+    : path_(path), scores_(static_cast<std::size_t>(items)) {
+  Json full = {{"format", kFormat}};
+  full.update(header);
+  std::error_code ignored;  // the open below says it better
+  std::filesystem::create_directories(path.parent_path(), ignored);
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  check(fd_ >= 0, path.string(), ": cannot be opened for writing: ", std::strerror(errno));
+  try {
+    check(::flock(fd_, LOCK_EX | LOCK_NB) == 0, path.string(),
+          ": another process is writing here; wait for it, or give another --output");
+    const std::size_t whole = read(full);
+    check(::ftruncate(fd_, static_cast<off_t>(whole)) == 0, path.string(), ": ",
+          std::strerror(errno));
+    if (whole == 0) append(full.dump() + "\n");
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
+}
+
+Journal::~Journal() { ::close(fd_); }
+
+/// Reads what is there; returns the length of its whole lines.
+std::size_t Journal::read(const Json& header) {
+  const std::string text = read_file(path_);
+  const std::size_t whole = text.rfind('\n') + 1;  // 0 where there is no line
+  std::int64_t number = 0;
+  for (std::size_t begin = 0; begin < whole;) {
+    const std::size_t end = text.find('\n', begin);
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1;
+    if (++number > 1) {
+      read_line(line, number);
+      continue;
+    }
+    const Json found = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    check(found.is_object() && found.value("format", Json()) == kFormat, path_.string(),
+          ": expected scores of an evaluation, got another file", kRemedy);
+    const std::string different = differences(found, header);
+    check_usage(different.empty(), path_.string(),
+                ": holds scores of another evaluation: ", different, kRemedy);
+  }
+  return whole;
+}
+
+void Journal::read_line(std::string_view line, std::int64_t number) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const bool whole = json.is_array() && json.size() == 3 && json[0].is_number_integer() &&
+                     json[1].is_number() && json[2].is_boolean() &&
+                     json[0].get<std::int64_t>() >= 0 &&
+                     json[0].get<std::int64_t>() < std::ssize(scores_);
+  check(whole, path_.string(), ", line ", number,
+        ": damaged: expected [request, log-likelihood, greedy], got '", line.substr(0, 80), "'",
+        kRemedy);
+  scores_[json[0].get<std::size_t>()] = {.log_likelihood = json[1].get<double>(),
+                                         .greedy = json[2].get<bool>()};
+}
+
+void Journal::add(std::span<const Scored> scored) {
+  std::string lines;
+  for (const Scored& s : scored)
+    lines += Json{s.item, s.score.log_likelihood, s.score.greedy}.dump() + "\n";
+  append(lines);
+}
+
+void Journal::append(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd_, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    check(written > 0, path_.string(), ": cannot be written: ", std::strerror(errno));
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace xsa::eval
