@@ -68,7 +68,6 @@ std::vector<tasks::Score> score_all(Scorer& scorer, std::span<const Item> items,
     const double rate = static_cast<double>(done - before) / seconds_since(start);
     if (bar) bar->update(done, short_count(rate) + " requests/s");
     if (done < total) check_stop(done, total, options.journal);
-    return true;
   });
   return scores;
 }

@@ -63,13 +63,13 @@ Scorer::Scorer(const model::Gpt& model, std::int64_t vocabulary, const Budget& b
 }
 
 void Scorer::score(std::span<const Item> items,
-                   const std::function<bool(std::span<const Scored>)>& take) {
+                   const std::function<void(std::span<const Scored>)>& take) {
   const at::InferenceMode guard;
   check_items(items, context());
   for (const Pack& pack : plan(items, context(), budget_)) {
     std::vector<Scored> scores;
     score_pack(pack, scores);
-    if (!take(scores)) return;
+    take(scores);
   }
 }
 

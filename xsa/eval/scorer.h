@@ -26,11 +26,11 @@ class Scorer {
   /// in the softmax. Throws UsageError where the model has fewer.
   Scorer(const model::Gpt& model, std::int64_t vocabulary, const Budget& budget = {});
 
-  /// Hands over the scores a pack at a time, in an order of its own, until all items are done or
-  /// `take` returns false. A log-likelihood is a sum in double of fp32 log-softmax values; greedy
-  /// compares these, and the first index wins ties. Throws Error for an item that has no context or
-  /// no continuation, or a continuation longer than the model's context.
-  void score(std::span<const Item> items, const std::function<bool(std::span<const Scored>)>& take);
+  /// Hands over the scores a pack at a time, in an order of its own. A log-likelihood is a sum in
+  /// double of fp32 log-softmax values; greedy compares these, and the first index wins ties.
+  /// Throws Error for an item that has no context or no continuation, or a continuation longer than
+  /// the model's context.
+  void score(std::span<const Item> items, const std::function<void(std::span<const Scored>)>& take);
 
   std::int64_t context() const { return decoder_.config().context; }
   /// Tokens that have gone through the model's layers, and rows of logits made, so far.
