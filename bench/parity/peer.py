@@ -37,7 +37,10 @@ def task_manager(folder, files):
             "task": task,
             "dataset_path": "parquet",
             "dataset_name": None,
-            "dataset_kwargs": {"data_files": {split: str(file)}, "cache_dir": str(folder / "cache")},
+            "dataset_kwargs": {
+                "data_files": {split: str(file)},
+                "cache_dir": str(folder / "cache"),
+            },
             "training_split": None,
         }
         if split == "test":
@@ -69,22 +72,19 @@ def load(model_folder, batch_size, max_length=None):
 
 
 def evaluate(model, manager, tasks):
-    """{"results": ..., "samples": {task: [[log-likelihood, greedy] a choice] a record}}"""
+    """{"results": ..., "samples": {task: [[(log-likelihood, greedy) a choice] a record]}}"""
     found = lm_eval.simple_evaluate(
-        model=model, tasks=list(tasks), task_manager=manager, log_samples=True, bootstrap_iters=100000
+        model=model,
+        tasks=list(tasks),
+        task_manager=manager,
+        log_samples=True,
+        bootstrap_iters=100000,
     )
     samples = {}
     for task, rows in found["samples"].items():
         rows = sorted(rows, key=lambda row: row["doc_id"])
-        samples[task] = [
-            [(float(choice[0]), str(choice[1]) == "True") for choice in answers(row)] for row in rows
-        ]
-    return {"results": found["results"], "samples": samples, "version": lm_eval.__version__}
-
-
-def answers(row):
-    """(log-likelihood, greedy) of each choice of one logged sample."""
-    return [choice[0] for choice in row["resps"]]
+        samples[task] = [[choice[0] for choice in row["resps"]] for row in rows]
+    return {"results": found["results"], "samples": samples}
 
 
 def rolling(model, texts):

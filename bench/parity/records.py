@@ -41,11 +41,15 @@ def golden(task):
 
 
 def boolq(count):
-    """The golden case, then real questions; a real passage here has no title before it."""
-    table = stream("boolq/none/validation").slice(0, count)
+    """The golden case, then real questions (whose passages lack the title before them here)."""
     real = [
-        {"question": row["question"], "passage": row["passage"], "idx": i, "label": int(row["answer"])}
-        for i, row in enumerate(table.to_pylist())
+        {
+            "question": row["question"],
+            "passage": row["passage"],
+            "idx": number,
+            "label": int(row["answer"]),
+        }
+        for number, row in enumerate(stream("boolq/none/validation").slice(0, count).to_pylist())
     ]
     return golden("boolq") + real
 
