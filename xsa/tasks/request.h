@@ -36,6 +36,7 @@ struct Sample {
   std::int64_t index = 0;
   Json record;            // as read, and what the task adds (HellaSwag: query, choices, gold)
   std::int64_t gold = 0;  // the right choice; 0 for LAMBADA, which has only one
+  std::string target;     // as the harness's sample log names the right answer
   /// Characters (code points) of each choice without its delimiter: what acc_norm divides by.
   std::vector<std::int64_t> lengths;
   std::vector<Request> requests;
@@ -46,6 +47,7 @@ struct Sample {
 struct TaskSamples {
   std::string task;
   std::vector<std::string> files;  // that the records were read from
+  std::string split;               // that they hold; "" where a file was named
   std::int64_t records = 0;        // in these files; samples may be fewer (--limit)
   std::vector<Sample> samples;
 };

@@ -65,9 +65,10 @@ double perplexity_error(std::span<const double> log_likelihoods, std::int64_t re
   parallel.run(chunks, [&](std::int64_t index, std::int64_t) {
     if (const int signal = stop_signal())
       throw Interrupted(signal, "stopped while estimating a perplexity's standard error");
-    resample(log_likelihoods, static_cast<std::uint32_t>(index),
-             std::span(perplexities).subspan(static_cast<std::size_t>(index * chunk),
-                                             static_cast<std::size_t>(chunk)));
+    resample(
+        log_likelihoods, static_cast<std::uint32_t>(index),
+        std::span(perplexities)
+            .subspan(static_cast<std::size_t>(index * chunk), static_cast<std::size_t>(chunk)));
     const std::lock_guard lock(mutex);
     done += chunk;
     if (progress) progress(done);
