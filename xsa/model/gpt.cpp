@@ -63,11 +63,16 @@ void settle_vector_math() {
 
 }  // namespace
 
-Gpt::Gpt(const ModelConfig& config, std::uint64_t seed) : config_(config) {
+Gpt::Gpt(const ModelConfig& config, std::uint64_t seed) : Gpt(config, std::optional(seed)) {}
+
+Gpt::Gpt(const ModelConfig& config, const std::optional<std::uint64_t>& seed) : config_(config) {
   config_.validate();
   settle_vector_math();
   for (const ParameterSpec& spec : parameter_specs(config_))
-    parameters_.push_back({spec.name, initial_value(spec, seed), spec.is_matrix()});
+    parameters_.push_back(
+        {spec.name,
+         seed ? initial_value(spec, *seed) : at::empty(spec.sizes, at::kFloat).requires_grad_(),
+         spec.is_matrix()});
 
   embedding_ = find(kEmbedding);
   head_ = config_.tied_head ? embedding_ : find(kHead);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,8 @@ class Gpt {
   /// Draws the initial weights from `seed`: the same for standard and exclusive attention. Throws
   /// UsageError for an impossible configuration.
   Gpt(const ModelConfig& config, std::uint64_t seed);
+  /// With weights of any value: whoever loads a model writes them all.
+  explicit Gpt(const ModelConfig& config) : Gpt(config, std::optional<std::uint64_t>()) {}
 
   const ModelConfig& config() const { return config_; }
   /// In a fixed order; the tensors are leaves that require gradients, and may be written in place.
@@ -61,6 +64,8 @@ class Gpt {
                       std::int64_t chunk = 1024, const at::Tensor& cu_seqlens = {}) const;
 
  private:
+  Gpt(const ModelConfig& config, const std::optional<std::uint64_t>& seed);
+
   struct Affine {
     at::Tensor weight, bias;  // bias: undefined where there is none
     at::Tensor operator()(const at::Tensor& x) const;

@@ -1,0 +1,62 @@
+#include "xsa/load/load.h"
+
+#include <ATen/ATen.h>
+
+#include "xsa/base/error.h"
+#include "xsa/checkpoint/checkpoint.h"
+#include "xsa/checkpoint/hugging_face.h"
+#include "xsa/load/gpt2.h"
+#include "xsa/load/tensors.h"
+
+namespace xsa::load {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kGpt2Vocabulary = 50257;
+
+Loaded from_checkpoint(const fs::path& path) {
+  const checkpoint::Reader reader(path);
+  model::ModelConfig config;
+  apply_json(config, reader.recipe().value("model", Json::object()), "model");
+  model::Gpt model(config);
+  const at::NoGradGuard guard;
+  for (const model::NamedTensor& parameter : model.parameters()) {
+    const checkpoint::TensorData& data = reader.model().at(parameter.name);
+    check(data.shape == parameter.tensor.sizes().vec(), reader.folder().string(), ": '", data.name,
+          "': expected ", Json(parameter.tensor.sizes().vec()).dump(), " as its recipe says, got ",
+          Json(data.shape).dump());
+    parameter.tensor.copy_(to_float(data, reader.folder().string()));
+  }
+  const Json settings = reader.recipe().value("data", Json::object());
+  return {std::move(model), settings.value("tokenizer", "")};
+}
+
+Loaded from_hugging_face(const fs::path& path) {
+  model::Gpt model = gpt2(checkpoint::HuggingFaceFolder(path));
+  const bool knows_gpt2 = model.config().vocab_size >= kGpt2Vocabulary;
+  return {std::move(model), knows_gpt2 ? "gpt2" : ""};
+}
+
+}  // namespace
+
+Loaded load(const fs::path& path) {
+  std::error_code ignored;
+  check_usage(fs::is_directory(path, ignored), path.string(),
+              ": expected a folder: a checkpoint, a run, or a model in Hugging Face's format");
+  return checkpoint::is_hugging_face_folder(path) ? from_hugging_face(path) : from_checkpoint(path);
+}
+
+std::unique_ptr<text::Tokenizer> tokenizer_of(const Loaded& loaded, const std::string& name) {
+  const std::string& wanted = name.empty() ? loaded.tokenizer : name;
+  const std::int64_t rows = loaded.model.config().vocab_size;
+  check_usage(!wanted.empty(), "no tokenizer is known for the model's vocabulary of ", rows,
+              "; name one with --tokenizer");
+  auto tokenizer = text::make_tokenizer(wanted);
+  check_usage(tokenizer->vocabulary_size() <= rows, "tokenizer '", tokenizer->name(), "' has ",
+              tokenizer->vocabulary_size(), " tokens, the model's embedding ", rows,
+              " rows; use the model's own tokenizer");
+  return tokenizer;
+}
+
+}  // namespace xsa::load
