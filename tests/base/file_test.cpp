@@ -106,5 +106,36 @@ TEST(MappedFile, RefusesWhatIsNoFile) {
   EXPECT_THAT(error_of([&] { MappedFile{folder / "none"}; }), HasSubstr("No such file"));
 }
 
+std::string text_at(const RandomAccessFile& file, std::int64_t offset, std::size_t size) {
+  std::string text(size, '?');
+  file.read(offset, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+TEST(RandomAccessFile, ReadsAnyPartAlsoWhenMovedAndWhenTheFileIsReplaced) {
+  const TempFolder folder;
+  RandomAccessFile first(folder.write("a", "hello")), second(folder.write("b", ""));
+  EXPECT_EQ(first.size(), 5);
+  EXPECT_EQ(second.size(), 0);
+  EXPECT_EQ(text_at(second, 0, 0), "");
+  atomic_write(folder / "a", "other");
+  second = std::move(first);
+  const RandomAccessFile third(std::move(second));
+  third.will_need(0, 100);
+  EXPECT_EQ(text_at(third, 0, 5), "hello");
+  EXPECT_EQ(text_at(third, 3, 2), "lo");
+  EXPECT_EQ(third.path(), folder / "a");
+}
+
+TEST(RandomAccessFile, SaysWhereAFileEndsTooEarly) {
+  const TempFolder folder;
+  const RandomAccessFile file(folder.write("a", "hello"));
+  EXPECT_THAT(error_of([&] { text_at(file, 3, 4); }),
+              AllOf(HasSubstr("/a: expected 2 bytes at 5"), HasSubstr("cut short")));
+  EXPECT_THAT(error_of([&] { RandomAccessFile{folder.path()}; }),
+              HasSubstr("expected a regular file"));
+  EXPECT_THAT(error_of([&] { RandomAccessFile{folder / "none"}; }), HasSubstr("No such file"));
+}
+
 }  // namespace
 }  // namespace xsa

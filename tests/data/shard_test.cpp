@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -35,6 +36,12 @@ std::string shard_bytes(const std::vector<std::uint16_t>& tokens) {
 std::string with_field(std::string bytes, std::size_t index, std::int32_t value) {
   std::memcpy(bytes.data() + 4 * index, &value, sizeof value);
   return bytes;
+}
+
+std::vector<std::uint16_t> tokens_of(const Shard& shard) {
+  std::vector<std::uint16_t> tokens(static_cast<std::size_t>(shard.size()));
+  shard.read(0, tokens);
+  return tokens;
 }
 
 std::vector<std::int64_t> read(const TokenStream& stream, std::int64_t begin, std::size_t count) {
@@ -93,7 +100,7 @@ TEST(Shard, ReadsTheFormatByHand) {
   const TempFolder folder;
   const Shard shard(folder.write("a.bin", shard_bytes({0, 256, 65535})));
   EXPECT_EQ(shard.size(), 3);
-  EXPECT_THAT(shard.tokens(), ElementsAre(0, 256, 65535));
+  EXPECT_THAT(tokens_of(shard), ElementsAre(0, 256, 65535));
 }
 
 TEST(Shard, ReturnsRandomTokensUnchanged) {
@@ -103,9 +110,8 @@ TEST(Shard, ReturnsRandomTokensUnchanged) {
     std::vector<text::Token> tokens(rng.below(5000));
     for (text::Token& id : tokens) id = static_cast<text::Token>(rng.below(65536));
     write_shard(folder / "a.bin", tokens);
-    const Shard shard(folder / "a.bin");
-    ASSERT_TRUE(
-        std::equal(tokens.begin(), tokens.end(), shard.tokens().begin(), shard.tokens().end()));
+    const std::vector<std::uint16_t> found = tokens_of(Shard(folder / "a.bin"));
+    ASSERT_TRUE(std::equal(tokens.begin(), tokens.end(), found.begin(), found.end()));
   }
 }
 
@@ -168,9 +174,7 @@ TEST(Shard, SurvivesTenThousandCorruptions) {
     if (rng.below(4) == 0) bytes.resize(rng.below(bytes.size() + 64), 'x');
     const auto path = file.write(bytes);
     try {
-      const Shard shard(path);
-      std::vector<std::uint16_t> tokens(shard.tokens().begin(), shard.tokens().end());
-      ASSERT_EQ(shard_bytes(tokens), bytes) << "round " << round;
+      ASSERT_EQ(shard_bytes(tokens_of(Shard(path))), bytes) << "round " << round;
     } catch (const Error&) {
       ++refused;
     }
@@ -206,6 +210,58 @@ TEST(TokenStream, RefusesToReadOutsideItself) {
   EXPECT_THAT(error_of([&] { read(stream, 1, 2); }), HasSubstr("[0, 2), got [1, 3)"));
   EXPECT_NE(error_of([&] { read(stream, -1, 1); }), "");
   EXPECT_NE(error_of([&] { read(stream, 3, 0); }), "");
+}
+
+TEST(Shard, ReadsNanoGptsTokensWithoutAHeader) {
+  const TempFolder folder;
+  const auto path = folder.write("train.bin", std::string_view("\x01\x00\xFF\xFF\x02\x01", 6));
+  EXPECT_THAT(tokens_of(Shard(path, ShardFormat::kNanoGpt)), ElementsAre(1, 65535, 258));
+  EXPECT_EQ(Shard(folder.write("empty.bin", ""), ShardFormat::kNanoGpt).size(), 0);
+  EXPECT_THAT(error_of([&] { Shard(folder.write("odd.bin", "abc"), ShardFormat::kNanoGpt); }),
+              AllOf(HasSubstr("odd.bin"), HasSubstr("even number of bytes"), HasSubstr("got 3")));
+}
+
+TEST(Shard, OfLlmCIsToldByItsFirstBytes) {
+  const TempFolder folder;
+  EXPECT_TRUE(is_llm_c_shard(folder.write("a", shard_bytes({}))));
+  EXPECT_FALSE(is_llm_c_shard(folder.write("b", shard_bytes({}).substr(4))));
+  EXPECT_FALSE(is_llm_c_shard(folder.write("c", "")));
+}
+
+TEST(TokenStream, NamesFileAndByteOfAnIdBeyondTheVocabulary) {
+  const TempFolder folder;
+  const std::vector<std::filesystem::path> paths = {folder.write("a.bin", shard_bytes({1, 2})),
+                                                    folder.write("b.bin", shard_bytes({3, 300}))};
+  const TokenStream stream(paths, ShardFormat::kLlmC, 257);
+  EXPECT_THAT(read(stream, 0, 3), ElementsAre(1, 2, 3));
+  EXPECT_THAT(error_of([&] { read(stream, 1, 3); }),
+              AllOf(HasSubstr("b.bin: byte 1026"), HasSubstr("below 257"), HasSubstr("got 300"),
+                    HasSubstr("data.tokenizer")));
+  EXPECT_EQ(error_of([&] { read(TokenStream(paths, ShardFormat::kLlmC, 301), 0, 4); }), "");
+}
+
+TEST(TokenStream, SaysThatAFileWasCutShortSinceItWasOpened) {
+  const TempFolder folder;
+  const auto path = folder.write("a.bin", shard_bytes({1, 2, 3}));
+  const TokenStream stream({path});
+  resize_file(path, 1028);
+  EXPECT_THAT(read(stream, 0, 2), ElementsAre(1, 2));
+  EXPECT_THAT(error_of([&] { read(stream, 0, 3); }),
+              AllOf(HasSubstr("a.bin"), HasSubstr("cut short")));
+}
+
+TEST(TokenStream, OpensMoreShardsThanASystemsFirstLimitOfFiles) {
+  const TempFolder folder;
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  if (before.rlim_max < 1000) GTEST_SKIP() << "the system allows " << before.rlim_max << " files";
+  const struct rlimit few {
+    100, before.rlim_max
+  };
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto path = folder.write("a.bin", shard_bytes({1, 2, 3}));
+  EXPECT_EQ(TokenStream(std::vector(300, path)).size(), 900);
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST(TokenStream, IsEmptyWithoutShards) { EXPECT_EQ(TokenStream({}).size(), 0); }

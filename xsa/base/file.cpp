@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -103,6 +104,65 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   return *this;
+}
+
+namespace {
+
+/// Many systems begin with room for 1024 open files and allow more on request. Whether there is
+/// more now.
+bool make_room_for_files() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
+  limit.rlim_cur = limit.rlim_max;
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+}  // namespace
+
+RandomAccessFile::RandomAccessFile(const fs::path& path)
+    : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (fd_ < 0 && errno == EMFILE && make_room_for_files())
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) fail(path, "open");
+  struct stat status {};
+  const bool known = ::fstat(fd_, &status) == 0;
+  size_ = status.st_size;
+  if (known && S_ISREG(status.st_mode)) return;
+  const int reason = errno;
+  ::close(fd_);
+  errno = reason;
+  if (!known) fail(path, "inspect");
+  throw Error(cat(path.string(), ": expected a regular file"));
+}
+
+RandomAccessFile::~RandomAccessFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+RandomAccessFile::RandomAccessFile(RandomAccessFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+
+RandomAccessFile& RandomAccessFile::operator=(RandomAccessFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+void RandomAccessFile::read(std::int64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t count = ::pread(fd_, out.data(), out.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(path_, cat("read at byte ", offset));
+    check(count > 0, path_.string(), ": expected ", out.size(), " bytes at ", offset,
+          ", got the file's end: it was cut short meanwhile");
+    out = out.subspan(static_cast<std::size_t>(count));
+    offset += count;
+  }
+}
+
+void RandomAccessFile::will_need(std::int64_t offset, std::int64_t bytes) const {
+  ::posix_fadvise(fd_, offset, bytes, POSIX_FADV_WILLNEED);  // advice: a refusal changes nothing
 }
 
 }  // namespace xsa

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -35,6 +36,31 @@ class MappedFile {
  private:
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+};
+
+/// A file that is read in pieces, at any place and by any thread. Other than a mapped file's, a
+/// fault of the disk, or a file cut short meanwhile, is an Error and not the process's end.
+class RandomAccessFile {
+ public:
+  explicit RandomAccessFile(const std::filesystem::path& path);
+  ~RandomAccessFile();
+  RandomAccessFile(RandomAccessFile&& other) noexcept;
+  RandomAccessFile& operator=(RandomAccessFile&& other) noexcept;
+  RandomAccessFile(const RandomAccessFile&) = delete;
+  RandomAccessFile& operator=(const RandomAccessFile&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  /// In bytes, as it was when opened.
+  std::int64_t size() const { return size_; }
+  /// Fills `out` from `offset` on. Throws Error where the file ends before.
+  void read(std::int64_t offset, std::span<std::byte> out) const;
+  /// Lets the system fetch these bytes meanwhile, so that many reads wait for the disk at once.
+  void will_need(std::int64_t offset, std::int64_t bytes) const;
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+  std::int64_t size_ = 0;
 };
 
 }  // namespace xsa

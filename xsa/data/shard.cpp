@@ -36,11 +36,12 @@ template <class Expected, class Got>
                   got, kRemedy));
 }
 
-Header read_header(const fs::path& path, std::span<const std::byte> bytes) {
+Header read_header(const RandomAccessFile& file) {
+  const fs::path& path = file.path();
   Header header;
-  if (bytes.size() < sizeof header)
-    refuse(path, "file size", cat("at least the header's ", sizeof header, " bytes"), bytes.size());
-  std::memcpy(header.data(), bytes.data(), sizeof header);
+  if (file.size() < static_cast<std::int64_t>(sizeof header))
+    refuse(path, "file size", cat("at least the header's ", sizeof header, " bytes"), file.size());
+  file.read(0, std::as_writable_bytes(std::span(header)));
   check(header[0] != kLlama3Magic, path.string(), ": a shard of llm.c's format for Llama 3 (magic ",
         kLlama3Magic, ", tokens of 4 bytes); expected magic ", kMagic, " and tokens of 2 bytes");
   if (header[0] != kMagic) refuse(path, "magic (int32 0)", kMagic, header[0]);
@@ -126,41 +127,89 @@ void write_shard(const fs::path& path, std::span<const text::Token> tokens) {
   writer.finish();
 }
 
-Shard::Shard(const fs::path& path) : file_(path) {
-  const std::span<const std::byte> bytes = file_.bytes();
-  const Header header = read_header(path, bytes);
-  const auto count = static_cast<std::size_t>(header[2]);
-  const std::size_t expected = sizeof header + count * sizeof(std::uint16_t);
-  if (bytes.size() != expected)
-    refuse(path, "file size", cat(expected, " bytes (", count, " tokens of 2 after the header)"),
-           bytes.size());
-  tokens_ = {reinterpret_cast<const std::uint16_t*>(bytes.data() + sizeof header), count};
+Shard::Shard(const fs::path& path, ShardFormat format) : file_(path) {
+  constexpr auto kTokenBytes = static_cast<std::int64_t>(sizeof(std::uint16_t));
+  if (format == ShardFormat::kNanoGpt) {
+    check(file_.size() % kTokenBytes == 0, path.string(),
+          ": not nanoGPT's tokens: expected an even number of bytes (uint16), got ", file_.size(),
+          "; was it cut short?");
+    size_ = file_.size() / kTokenBytes;
+    return;
+  }
+  const Header header = read_header(file_);
+  begin_ = sizeof header;
+  size_ = header[2];
+  const std::int64_t expected = begin_ + size_ * kTokenBytes;
+  if (file_.size() != expected)
+    refuse(path, "file size", cat(expected, " bytes (", size_, " tokens of 2 after the header)"),
+           file_.size());
 }
 
-TokenStream::TokenStream(const std::vector<fs::path>& shards) {
+void Shard::read(std::int64_t begin, std::span<std::uint16_t> out) const {
+  file_.read(offset_of(begin), std::as_writable_bytes(out));
+}
+
+void Shard::will_need(std::int64_t begin, std::int64_t count) const {
+  file_.will_need(offset_of(begin), offset_of(count) - offset_of(0));
+}
+
+bool is_llm_c_shard(const fs::path& path) {
+  const RandomAccessFile file(path);
+  std::array<std::int32_t, 2> begin{};
+  if (file.size() < static_cast<std::int64_t>(sizeof begin)) return false;
+  file.read(0, std::as_writable_bytes(std::span(begin)));
+  return begin[0] == kMagic && begin[1] == kVersion;
+}
+
+TokenStream::TokenStream(const std::vector<fs::path>& shards, ShardFormat format,
+                         std::int64_t vocabulary)
+    : vocabulary_(vocabulary) {
   for (const fs::path& path : shards) {
-    shards_.emplace_back(path);
+    shards_.emplace_back(path, format);
     begins_.push_back(size_);
     size_ += shards_.back().size();
   }
 }
 
-void TokenStream::read(std::int64_t begin, std::span<std::int64_t> out) const {
-  const auto count = static_cast<std::int64_t>(out.size());
-  check(begin >= 0 && begin <= size_ && count <= size_ - begin,
+template <class Use>
+void TokenStream::for_each_part(std::int64_t begin, std::int64_t count, const Use& use) const {
+  check(begin >= 0 && begin <= size_ && count >= 0 && count <= size_ - begin,
         "token stream: expected tokens of [0, ", size_, "), got [", begin, ", ", begin + count,
         ")");
-  if (count == 0) return;
   auto shard = static_cast<std::size_t>(std::upper_bound(begins_.begin(), begins_.end(), begin) -
-                                        begins_.begin() - 1);
-  auto offset = static_cast<std::size_t>(begin - begins_[shard]);
-  while (!out.empty()) {
-    const auto tokens = shards_[shard].tokens().subspan(offset);
-    const std::size_t copied = std::min(tokens.size(), out.size());
-    std::copy_n(tokens.begin(), copied, out.begin());
-    out = out.subspan(copied);
-    ++shard, offset = 0;
+                                        begins_.begin()) -
+               (begins_.empty() ? 0 : 1);
+  for (std::int64_t end = begin + count; begin < end; ++shard) {
+    const std::int64_t offset = begin - begins_[shard];
+    const std::int64_t part = std::min(shards_[shard].size() - offset, end - begin);
+    use(shards_[shard], offset, part);
+    begin += part;
   }
+}
+
+void TokenStream::read(std::int64_t begin, std::span<std::int64_t> out) const {
+  std::vector<std::uint16_t> ids(out.size());
+  std::span<std::uint16_t> rest = ids;
+  for_each_part(
+      begin, static_cast<std::int64_t>(out.size()),
+      [&](const Shard& shard, std::int64_t offset, std::int64_t count) {
+        const auto part = rest.first(static_cast<std::size_t>(count));
+        shard.read(offset, part);
+        const auto beyond =
+            std::find_if(part.begin(), part.end(), [&](auto id) { return id >= vocabulary_; });
+        check(beyond == part.end(), shard.path().string(), ": byte ",
+              shard.offset_of(offset + (beyond - part.begin())), ": expected token ids below ",
+              vocabulary_, ", the vocabulary, got ", beyond == part.end() ? 0 : *beyond,
+              "; name the tokenizer that made the file with data.tokenizer");
+        rest = rest.subspan(part.size());
+      });
+  std::copy(ids.begin(), ids.end(), out.begin());
+}
+
+void TokenStream::will_need(std::int64_t begin, std::int64_t count) const {
+  for_each_part(begin, count, [](const Shard& shard, std::int64_t offset, std::int64_t part) {
+    shard.will_need(offset, part);
+  });
 }
 
 }  // namespace xsa::data
