@@ -68,12 +68,15 @@ Json read_manifest(const fs::path& folder) {
   return Json::parse(read_file(folder / kManifestName));
 }
 
+/// Removes what a killed process left.
+void tidy(const fs::path& folder) {
+  for (const char* ending : {".partial", ".old"}) fs::remove_all(beside(folder, ending));
+}
+
 /// Makes the folder aside and renames it. A kill leaves the old folder, none, or the new one.
 void make(const Source& source, const DataConfig& config, const text::Tokenizer& tokenizer,
           const fs::path& folder) {
   const fs::path aside = beside(folder, ".partial"), old = beside(folder, ".old");
-  fs::remove_all(aside);
-  fs::remove_all(old);
   fs::create_directory(aside);
   try {
     prepare(source, config, tokenizer, aside);
@@ -130,6 +133,7 @@ Dataset open_dataset(const DataConfig& config) {
     std::error_code ignored;  // a cache that cannot be made shows in the next steps
     fs::create_directories(config.cache, ignored);
     const Lock lock(beside(folder, ".lock"));
+    if (lock.held()) tidy(folder);
     if (!is_ready(folder, source, lock.held())) {
       check(lock.held(), config.cache, ": cannot write to the data cache: ", lock.problem(),
             "; name another folder with data.cache");
