@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tests/support/temp_folder.h"
+#include "xsa/base/rng.h"
 
 namespace xsa::data {
 namespace {
@@ -119,14 +120,117 @@ TEST(TrainLoader, ContinuesExactlyFromEveryBatchOfTwoEpochs) {
   }
 }
 
-TEST(TrainLoader, RefusesTheStateOfAnotherStreamSeedOrShape) {
+/// The rows (by their first token) of the next batch of each of `ranks` loaders, joined.
+std::vector<std::int64_t> rows_of(std::vector<TrainLoader>& ranks) {
+  std::vector<std::int64_t> rows;
+  for (TrainLoader& loader : ranks) {
+    const Batch batch = next(loader, static_cast<std::size_t>(loader.batch_tokens()));
+    for (std::size_t at = 0; at < batch.inputs.size(); at += 7)
+      rows.push_back(batch.inputs[at] / 7);
+  }
+  return rows;
+}
+
+std::vector<TrainLoader> ranks_of(const TokenStream& stream, std::int64_t batch_size,
+                                  std::int64_t ranks) {
+  std::vector<TrainLoader> loaders;
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    loaders.emplace_back(stream, batch_size, 7, 1, Rank{rank, ranks});
+  return loaders;
+}
+
+TEST(TrainLoader, SharesItsRowsAmongRanksWithoutChangingTheirOrder) {
+  const Counting stream(7 * 50 + 3);
+  std::vector<TrainLoader> alone = ranks_of(*stream, 12, 1);
+  for (const auto& [batch_size, ranks] : {std::pair{6, 2}, {4, 3}, {2, 6}, {1, 12}}) {
+    alone = ranks_of(*stream, 12, 1);
+    std::vector<TrainLoader> shared = ranks_of(*stream, batch_size, ranks);
+    for (int i = 0; i < 13; ++i)  // over three borders of epochs
+      ASSERT_EQ(rows_of(shared), rows_of(alone)) << ranks << " ranks, batch " << i;
+    for (const TrainLoader& loader : shared) EXPECT_EQ(loader.state(), alone[0].state());
+  }
+}
+
+// Random sizes, shards, ranks, stops and new splits: every token is predicted once an epoch.
+TEST(TrainLoader, PredictsEveryTokenOnceAnEpochHoweverItIsSplitAndStopped) {
+  Rng rng(21);
+  for (int round = 0; round < 60; ++round) {
+    const TempFolder folder;
+    const auto context = static_cast<std::int64_t>(1 + rng.below(9));
+    std::vector<std::filesystem::path> paths;
+    text::Token token = 0;
+    for (std::uint64_t shard = 0; shard < 1 + rng.below(5) || token < 200; ++shard) {
+      std::vector<text::Token> tokens(rng.below(150));
+      std::iota(tokens.begin(), tokens.end(), token);
+      token += static_cast<text::Token>(tokens.size());
+      paths.push_back(folder / cat(shard));
+      write_shard(paths.back(), tokens);
+    }
+    const TokenStream stream(paths);
+    const std::int64_t rows = (stream.size() - 1) / context;
+    std::vector<std::int64_t> times(static_cast<std::size_t>(rows * context), 0);
+    std::int64_t taken = 0;
+    Json state = TrainLoader(stream, 1, context, 5).state();
+    while (taken < 3 * rows) {
+      const auto ranks = static_cast<std::int64_t>(1 + rng.below(4));
+      const auto batch_size = static_cast<std::int64_t>(1 + rng.below(6));
+      Json after;
+      const std::uint64_t batches = 1 + rng.below(5);
+      for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        TrainLoader loader(stream, batch_size, context, 5, {rank, ranks});
+        loader.restore(state);
+        for (std::uint64_t i = 0; i < batches; ++i)
+          for (const std::int64_t target :
+               next(loader, static_cast<std::size_t>(batch_size * context)).targets)
+            ++times[static_cast<std::size_t>(target - 1)];
+        if (rank == 0) after = loader.state();
+        ASSERT_EQ(loader.state(), after);
+      }
+      state = Json::parse(after.dump());
+      taken += static_cast<std::int64_t>(batches) * ranks * batch_size;
+      ASSERT_EQ(state["epoch"], taken / rows);
+      ASSERT_EQ(state["position"], taken % rows);
+      for (const std::int64_t count : times) {
+        ASSERT_GE(count, taken / rows) << "round " << round;
+        ASSERT_LE(count, taken / rows + 1) << "round " << round;
+      }
+    }
+  }
+}
+
+TEST(TrainLoader, TakesThePositionOfARunWithoutRanks) {  // as earlier versions saved it
+  const Counting stream(71);
+  TrainLoader loader(*stream, 4, 7, 1), fresh(*stream, 4, 7, 1);
+  Json state = loader.state();
+  state["batch_size"] = 4;
+  state["position"] = 10;  // the first epoch's end
+  loader.restore(state);
+  EXPECT_EQ(loader.state()["epoch"], 1);
+  next(fresh, 28);
+  next(fresh, 28);
+  const Batch third = next(fresh, 28);  // two rows of the first epoch, two of the second
+  const Batch first = next(loader, 28);
+  EXPECT_TRUE(
+      std::equal(first.inputs.begin(), first.inputs.begin() + 14, third.inputs.begin() + 14));
+}
+
+TEST(TrainLoader, RefusesRanksThatAreNone) {
+  const Counting stream(100);
+  EXPECT_THAT(error_of<UsageError>([&] { TrainLoader(*stream, 1, 7, 1, {2, 2}); }),
+              HasSubstr("got rank 2 of 2"));
+  EXPECT_NE(error_of<UsageError>([&] { TrainLoader(*stream, 1, 7, 1, {-1, 2}); }), "");
+  EXPECT_NE(error_of<UsageError>([&] { TrainLoader(*stream, 1, 7, 1, {0, 0}); }), "");
+  EXPECT_THAT(error_of<UsageError>([&] { TrainLoader(*stream, 5, 7, 1, {0, 3}); }),
+              HasSubstr("one batch of 15 rows"));
+}
+
+TEST(TrainLoader, RefusesTheStateOfAnotherStreamSeedOrContext) {
   const Counting stream(100), longer(101);
   const Json state = TrainLoader(*stream, 4, 7, 1).state();
   const auto error = [&](TrainLoader loader) { return error_of([&] { loader.restore(state); }); };
   EXPECT_EQ(error(TrainLoader(*stream, 4, 7, 1)), "");
   EXPECT_THAT(error(TrainLoader(*longer, 4, 7, 1)),
               HasSubstr("stream_tokens 100, but this run has 101"));
-  EXPECT_THAT(error(TrainLoader(*stream, 3, 7, 1)), HasSubstr("batch_size 4, but this run has 3"));
   EXPECT_THAT(error(TrainLoader(*stream, 4, 8, 1)), HasSubstr("context 7, but this run has 8"));
   EXPECT_THAT(error(TrainLoader(*stream, 4, 7, 2)), HasSubstr("seed 1, but this run has 2"));
 }
@@ -205,6 +309,14 @@ TEST(SequentialLoader, NeedsOneRow) {
   EXPECT_THAT(error_of<UsageError>([] { SequentialLoader(*Counting(7), 4, 7, 0); }),
               AllOf(HasSubstr("at least 8 tokens"), HasSubstr("got 7")));
   EXPECT_EQ(SequentialLoader(*Counting(8), 4, 7, 0).rows(), 1);
+}
+
+TEST(DocumentBorders, AreTheRowsAndTheEndOfTextTokens) {
+  constexpr std::int64_t kEnd = 9;
+  const std::vector<std::int64_t> inputs = {1, kEnd, 2, kEnd, kEnd, 3, 4, 5};
+  EXPECT_THAT(document_borders(inputs, 4, kEnd), ElementsAre(0, 1, 3, 4, 8));
+  EXPECT_THAT(document_borders(inputs, 2, kEnd), ElementsAre(0, 1, 2, 3, 4, 6, 8));
+  EXPECT_THAT(document_borders(inputs, 8, 7), ElementsAre(0, 8));
 }
 
 }  // namespace
