@@ -1,0 +1,209 @@
+#include "xsa/eval/evaluate.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "xsa/base/error.h"
+#include "xsa/base/file.h"
+#include "xsa/base/progress.h"
+#include "xsa/base/signals.h"
+#include "xsa/eval/fingerprint.h"
+#include "xsa/eval/score_all.h"
+#include "xsa/tasks/load.h"
+#include "xsa/tasks/metrics.h"
+#include "xsa/tasks/task.h"
+
+namespace xsa::eval {
+namespace {
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// Everything to score, tasks first, in the order of the questions.
+struct Asked {
+  std::vector<Item> items;
+  std::int64_t requests = 0;  // of tasks; the rest are windows
+
+  explicit Asked(const Questions& questions) {
+    std::int64_t record = 0;
+    for (const tasks::TaskSamples& task : questions.tasks)
+      for (const tasks::Sample& sample : task.samples) {
+        for (const tasks::Request& request : sample.requests)
+          items.push_back({request.context_ids, request.continuation_ids, record});
+        ++record;
+      }
+    requests = std::ssize(items);
+    for (const TextSamples& text : questions.texts)
+      for (const tasks::Window& window : text.windows)
+        items.push_back({window.context, window.predicted, record++});
+  }
+};
+
+/// "piqa, record 17 of data/piqa.parquet, choice 0"; "window 3 of a.txt".
+std::string name_of(const Questions& questions, std::int64_t item) {
+  for (const tasks::TaskSamples& task : questions.tasks) {
+    for (const tasks::Sample& sample : task.samples) {
+      const std::int64_t choices = std::ssize(sample.requests);
+      if (item < choices) return cat(task.task, ", record ", sample.index, ", choice ", item);
+      item -= choices;
+    }
+  }
+  for (const TextSamples& text : questions.texts) {
+    if (item < std::ssize(text.windows)) return cat(text.path.string(), ", window ", item);
+    item -= std::ssize(text.windows);
+  }
+  return cat("request ", item);
+}
+
+/// Names a request that cannot be scored before the model runs.
+void check_lengths(const Questions& questions, const Asked& asked, std::int64_t context) {
+  for (std::int64_t i = 0; i < asked.requests; ++i) {
+    const std::int64_t length = std::ssize(asked.items[static_cast<std::size_t>(i)].continuation);
+    check(length <= context, "eval: ", name_of(questions, i), ": the continuation has ", length,
+          " tokens, more than the model's context, ", context,
+          "; use a model with a longer context, or leave the record out");
+  }
+}
+
+Json journal_header(const model::Gpt& model, const text::Tokenizer& tokenizer,
+                    const Questions& questions, const Asked& asked) {
+  Json names = Json::array();
+  for (const tasks::TaskSamples& task : questions.tasks) names.push_back(task.task);
+  for (const TextSamples& text : questions.texts) names.push_back(text.name);
+  return {{"of", names},
+          {"requests", asked.items.size()},
+          {"model", fingerprint(model).substr(0, 16)},
+          {"tokenizer", tokenizer.name()},
+          {"tokens", fingerprint(asked.items).substr(0, 16)}};
+}
+
+Json truncated(const Questions& questions, std::int64_t context) {
+  Json counts = Json::object();
+  for (const tasks::TaskSamples& task : questions.tasks) {
+    std::int64_t count = 0;
+    for (const tasks::Sample& sample : task.samples)
+      for (const tasks::Request& request : sample.requests)
+        count += is_truncated({request.context_ids, request.continuation_ids}, context);
+    counts[task.task] = count;
+  }
+  return counts;
+}
+
+Json summarize(const Questions& questions, std::span<const tasks::Score> scores,
+               std::int64_t requests, const EvaluateOptions& options) {
+  std::optional<Progress> bar;
+  std::string shown;  // the task that the bar is of
+  tasks::ErrorOptions errors{.resamples = options.resamples,
+                             .parallel = threads(at::get_num_threads())};
+  if (options.progress) {
+    errors.progress = [&](const std::string& task, std::int64_t done) {
+      if (task != std::exchange(shown, task))
+        bar.emplace(task + " stderr", options.resamples, "resample");
+      bar->update(done, "");
+    };
+  }
+  Json summary =
+      tasks::summarize(questions.tasks, scores.first(static_cast<std::size_t>(requests)), errors);
+  auto next = scores.begin() + requests;
+  for (const TextSamples& text : questions.texts) {
+    double sum = 0;
+    for (std::size_t i = 0; i < text.windows.size(); ++i) sum += (next++)->log_likelihood;
+    add_text(summary, text, sum);
+  }
+  return summary;
+}
+
+void write_samples(const std::filesystem::path& folder, const Questions& questions,
+                   std::span<const tasks::Score> scores) {
+  const auto cut = tasks::scores_by_sample(questions.tasks, scores);
+  auto next = cut.begin();
+  for (const tasks::TaskSamples& task : questions.tasks) {
+    std::string lines;
+    for (const tasks::Sample& sample : task.samples)
+      lines += tasks::sample_line(tasks::find_task(task.task), sample, *next++).dump() + "\n";
+    atomic_write(folder / ("samples_" + task.task + ".jsonl"), lines);
+  }
+}
+
+}  // namespace
+
+Questions load_questions(const QuestionOptions& options, const text::Tokenizer& tokenizer,
+                         std::int64_t context,
+                         const std::function<void(const std::string& warning)>& warn) {
+  Questions questions;
+  const tasks::DataPlaces places = tasks::parse_places(options.data);
+  std::vector<const tasks::Task*> chosen;
+  if (!options.tasks.empty()) chosen = tasks::parse_tasks(options.tasks);
+  for (const auto& [name, path] : places.named)
+    check_usage(std::any_of(chosen.begin(), chosen.end(),
+                            [&](const tasks::Task* task) { return task->name == name; }),
+                "--data ", name, "=...: this task is not in --tasks ", options.tasks);
+  for (const tasks::Task* task : chosen)
+    questions.tasks.push_back(tasks::load_samples(*task, places, tokenizer, options.limit, warn));
+  questions.texts = load_texts(options.texts, tokenizer, context);
+  return questions;
+}
+
+Json evaluate(const model::Gpt& model, const text::Tokenizer& tokenizer, const Questions& questions,
+              const EvaluateOptions& options) {
+  const Asked asked(questions);
+  check_usage(!asked.items.empty(), "eval: nothing to score; give --tasks or --text");
+  Scorer scorer(model, tokenizer.vocabulary_size(), options.budget);
+  check_lengths(questions, asked, scorer.context());
+
+  std::optional<Journal> journal;
+  if (!options.output.empty())
+    journal.emplace(options.output / "scores.jsonl",
+                    journal_header(model, tokenizer, questions, asked), std::ssize(asked.items));
+  tasks::RunFacts facts = options.facts;
+  facts.start = seconds_since_1970();
+  const std::vector<tasks::Score> scores =
+      score_all(scorer, asked.items,
+                {.progress = options.progress,
+                 .journal = journal ? &*journal : nullptr,
+                 .name = [&](std::int64_t item) { return name_of(questions, item); }});
+  facts.end = seconds_since_1970();
+
+  Json results = tasks::with_facts(summarize(questions, scores, asked.requests, options), facts);
+  results["xsa"] = {{"requests", asked.requests},
+                    {"windows", std::ssize(asked.items) - asked.requests},
+                    {"truncated", truncated(questions, scorer.context())},
+                    {"tokens_computed", scorer.tokens_computed()},
+                    {"rows_scored", scorer.rows_scored()},
+                    {"scoring_seconds", facts.end - facts.start}};
+  if (!options.output.empty()) {
+    write_samples(options.output, questions,
+                  std::span(scores).first(static_cast<std::size_t>(asked.requests)));
+    write_json_file(options.output / "results.json", results);
+  }
+  return results;
+}
+
+std::optional<Json> figures(const model::Gpt& model, const text::Tokenizer& tokenizer,
+                            const Questions& questions, const Budget& budget) {
+  const EvaluateOptions options{.budget = budget, .progress = false, .resamples = 0};
+  Json results;
+  try {
+    results = evaluate(model, tokenizer, questions, options).at("results");
+  } catch (const Interrupted&) {
+    return std::nullopt;
+  }
+  constexpr std::string_view kFilter = ",none";
+  Json figures = Json::object();
+  for (const auto& task : results.items()) {
+    for (const auto& figure : task.value().items()) {
+      const std::string& key = figure.key();
+      if (key.ends_with(kFilter) && !key.ends_with("_stderr,none"))
+        figures[task.key()][key.substr(0, key.size() - kFilter.size())] = figure.value();
+    }
+  }
+  return figures;
+}
+
+}  // namespace xsa::eval

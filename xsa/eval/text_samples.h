@@ -1,0 +1,29 @@
+// A whole text to be scored: in windows, each token predicted once (tasks/rolling.h).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "xsa/tasks/rolling.h"
+#include "xsa/text/tokenizer.h"
+
+namespace xsa::eval {
+
+struct TextSamples {
+  std::string name;  // in tables: the file's name, or its path where two have the same name
+  std::filesystem::path path;
+  std::int64_t tokens = 0, words = 0, bytes = 0;
+  std::vector<tasks::Window> windows;
+};
+
+/// Reads and cuts the files for a model of this context. Throws Error for a file that cannot be
+/// read or is empty, UsageError for one that is given twice.
+std::vector<TextSamples> load_texts(const std::vector<std::string>& paths,
+                                    const text::Tokenizer& tokenizer, std::int64_t context);
+
+/// Adds a row for the text to what tasks::summarize gave.
+void add_text(Json& summary, const TextSamples& text, double log_likelihood);
+
+}  // namespace xsa::eval
