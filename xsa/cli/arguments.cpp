@@ -121,8 +121,8 @@ Invocation parse(const std::vector<std::string>& words) {
     commands.emplace_back(sub, command);
     return sub;
   };
-  [[maybe_unused]] const auto add_declared = [&](const char* name, const char* about,
-                                                 const char* examples, Declare declare) {
+  const auto add_declared = [&](const char* name, const char* about, const char* examples,
+                                Declare declare) {
     CLI::App* sub = add_command(name, about, examples);
     commands.emplace_back(sub, [name, action = declare(*sub)](const Arguments& read) {
       check_usage(read.overrides.empty(), "unexpected argument '--",
@@ -157,6 +157,8 @@ Invocation parse(const std::vector<std::string>& words) {
   sub->add_option("--file", arguments.file, "also write the result to this JSON file");
   sub = add("report", "write a comparison's page anew", kReportExamples, report);
   sub->add_option("folder", arguments.target, "a folder that xsa compare made")->required();
+
+  add_declared("tokenize", "text to token ids, or back", kTokenizeExamples, declare_tokenize);
 
   std::vector<std::string> rest = words;
   arguments.overrides = take_overrides(rest);

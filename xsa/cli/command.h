@@ -44,4 +44,8 @@ void train(const Arguments& arguments);
 void diagnose(const Arguments& arguments);
 void report(const Arguments& arguments);
 
+// Commands with options of their own, and the examples in their help.
+std::function<void()> declare_tokenize(CLI::App& command);
+extern const char* const kTokenizeExamples;
+
 }  // namespace xsa::cli

