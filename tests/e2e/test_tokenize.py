@@ -81,7 +81,8 @@ def random_text(rng, size):
     if kind == 1:
         return "".join(rng.choices(rng.choice(POOLS), k=size))
     if kind == 2:
-        return "".join(rng.choice(rng.choice(POOLS)) * rng.choice((1, 2, 60)) for _ in range(size // 8))
+        parts = (rng.choice(rng.choice(POOLS)) * rng.choice((1, 2, 60)) for _ in range(size // 8))
+        return "".join(parts)
     if kind == 3:  # one script
         first = rng.randrange(0x110000 - 300)
         codes = (rng.randrange(first, first + 300) for _ in range(size))
