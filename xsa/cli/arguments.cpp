@@ -157,6 +157,8 @@ Invocation parse(const std::vector<std::string>& words) {
   sub->add_option("--file", arguments.file, "also write the result to this JSON file");
   sub = add("report", "write a comparison's page anew", kReportExamples, report);
   sub->add_option("folder", arguments.target, "a folder that xsa compare made")->required();
+  add_declared("eval", "score a model on the field's tasks, as lm-evaluation-harness does",
+               kEvalExamples, declare_eval);
 
   add_declared("tokenize", "text to token ids, or back", kTokenizeExamples, declare_tokenize);
 

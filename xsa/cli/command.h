@@ -47,5 +47,7 @@ void report(const Arguments& arguments);
 // Commands with options of their own, and the examples in their help.
 std::function<void()> declare_tokenize(CLI::App& command);
 extern const char* const kTokenizeExamples;
+std::function<void()> declare_eval(CLI::App& command);
+extern const char* const kEvalExamples;
 
 }  // namespace xsa::cli

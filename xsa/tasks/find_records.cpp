@@ -184,22 +184,24 @@ Paths lone_files(const Task& task, const fs::path& folder, const std::string& sp
   return {};
 }
 
+/// Every place that was tried, as the body of an error.
 std::string tried(const Task& task, const fs::path& folder) {
-  std::string text;
-  std::string there;
+  std::string all, there;
   for (const Home& home : homes(task, folder)) {
-    text += cat("\n  ", home.path.string(), "/");
-    if (fs::is_directory(home.path)) there += cat(there.empty() ? "" : ", ", home.path.string());
+    const std::string name = home.path.lexically_relative(folder).string() + "/";
+    all += (all.empty() ? "" : ", ") + name;
+    if (fs::is_directory(home.path)) there += (there.empty() ? "" : ", ") + name;
   }
-  text += cat("\n  with ", task.split, ".EXT, ", task.split, "-*.EXT, ", task.split,
-              "/*.EXT, NAME-", task.split, ".EXT or NAME_", task.split, ".EXT in ");
-  if (!task.config.empty()) text += cat("its folder ", task.config, "/, ");
-  text += config_matters(task) ? cat("or, in the first, beside it, ") : "itself, ";
-  text += cat("data/, default/, plain_text/ or none/;\n  ", (folder / task.name).string(), "{-",
-              task.split, ",_", task.split, ",}.EXT\n  EXT: ", kEndingsText, ".\n");
-  text += there.empty() ? "Of these folders there is none." : "Of these folders there are " + there;
-  return text + "\nxsa eval --help says where to fetch them; or name the file: --data " +
-         task.name + "=FILE";
+  const std::string beside = "the folder itself, data/, default/, plain_text/, none/";
+  const std::string config = task.config.empty() ? "" : task.config + "/, ";
+  const std::string& split = task.split;
+  return cat(
+      "\n  folders ", all, there.empty() ? " (there is none)" : " (there: " + there + ")",
+      "\n  in each: ", config, config_matters(task) ? "in the first also: " : "", beside,
+      "\n  there: ", split, ".EXT, ", split, "-*.EXT, ", split, "/*.EXT, *-", split, ".EXT, *_",
+      split, ".EXT; and the same with validation", "\n  files ", task.name, "-", split, ".EXT, ",
+      task.name, "_", split, ".EXT, ", task.name, ".EXT", "\n  EXT: ", kEndingsText,
+      "\nxsa eval --help says where to fetch them; or name them: --data ", task.name, "=PATH");
 }
 
 Paths find_split(const Task& task, const fs::path& folder, const std::string& split) {
@@ -222,7 +224,7 @@ RecordFiles find_records(const Task& task, const fs::path& folder) {
       return checked(std::move(found), split);
   throw Error(cat(task.name, ": no records of ", task.dataset,
                   task.config.empty() ? "" : " (" + task.config + ")", ", split ", task.split,
-                  "; looked for", tried(task, folder)));
+                  ", in ", folder.string(), "; tried", tried(task, folder)));
 }
 
 RecordFiles named_records(const Task& task, const fs::path& path) {
