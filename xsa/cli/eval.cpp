@@ -67,6 +67,8 @@ std::vector<tasks::TaskSamples> load(const Options& options, const text::Tokeniz
 
 void run(const Options& options) {
   check_usage(!options.requests.empty(), "expected --dump-requests FILE");
+  check_usage(options.limit.value_or(1) >= 1, "--limit: expected 1 record or more, got ",
+              options.limit.value_or(1));
   const auto tokenizer = text::make_tokenizer(options.tokenizer);
   tasks::write_requests(load(options, *tokenizer), options.requests);
 }
@@ -82,8 +84,7 @@ std::function<void()> declare_eval(CLI::App& command) {
       .add_option("--data", options->data,
                   "folder of the tasks' records; or TASK=PATH, a file or folder of one task")
       ->allow_extra_args(false);
-  command.add_option("--limit", options->limit, "the first N records of each task alone")
-      ->check(CLI::PositiveNumber);
+  command.add_option("--limit", options->limit, "the first N records of each task alone");
   command.add_option(
       "--dump-requests", options->requests,
       "write every request as a line of JSON to FILE (-: standard output) and leave");
