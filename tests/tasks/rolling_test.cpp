@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <vector>
 
 #include "xsa/base/error.h"
@@ -45,6 +46,28 @@ TEST(RollingWindows, ShowTheModelAtMostItsLength) {
 TEST(RollingWindows, AreNoneForNoTokens) {
   EXPECT_TRUE(rolling_windows({}, 0, 4).empty());
   EXPECT_THROW(rolling_windows({}, 0, 0), Error);
+}
+
+TEST(CountWords, CountsAsPythonsSplitAtWhiteSpace) {
+  EXPECT_EQ(count_words(""), 1);
+  EXPECT_EQ(count_words("word"), 1);
+  EXPECT_EQ(count_words(" a  b\n"), 4);
+  EXPECT_EQ(count_words("a\u2003\u00a0b\x1c\x85"), 3);  // a lone byte 0x85 is no space
+  EXPECT_EQ(count_words("a\xc2\x85"), 2);
+}
+
+TEST(RollingMetrics, AreWeightedByWordsAndBytes) {
+  const std::vector<RollingScore> scores = {{-10, 4, 20}, {-2, 1, 4}};
+  const Json metrics = rolling_metrics(scores);
+  EXPECT_DOUBLE_EQ(metrics.at("word_perplexity").get<double>(), std::exp(12.0 / 5));
+  EXPECT_DOUBLE_EQ(metrics.at("byte_perplexity").get<double>(), std::exp(0.5));
+  EXPECT_DOUBLE_EQ(metrics.at("bits_per_byte").get<double>(), 0.5 / std::log(2.0));
+}
+
+TEST(RollingMetrics, RefuseWhatIsNotFiniteAndNothingAtAll) {
+  const std::vector<RollingScore> bad = {{std::nan(""), 1, 1}};
+  EXPECT_THROW(rolling_metrics(bad), Error);
+  EXPECT_THROW(rolling_metrics({}), Error);
 }
 
 }  // namespace

@@ -33,9 +33,10 @@ std::int64_t count_words(std::string_view text) {
   bool space = false;
   for (std::size_t i = 0; i < text.size();) {
     // A character is space if stripping leaves nothing of it; UTF-8 has at most 4 bytes each.
+    const auto byte_at = [&](std::size_t place) { return static_cast<unsigned char>(text[place]); };
     std::size_t end = i + 1;
-    while (end < text.size() && end < i + 4 && (static_cast<unsigned char>(text[end]) >> 6) == 2)
-      ++end;
+    if (byte_at(i) >= 0xc0)
+      while (end < text.size() && end < i + 4 && (byte_at(end) >> 6) == 2) ++end;
     const bool now = text::strip(text.substr(i, end - i)).empty();
     words += now && !space;
     space = now;

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Holds `xsa eval --dump-requests` to lm-evaluation-harness 0.4.13, without a model.
+
+Every real record of HellaSwag, WinoGrande, SocialIQA, PIQA, ARC-Easy, OpenBookQA and BoolQ goes
+through both; LAMBADA gets HellaSwag's texts, the golden cases and texts of awkward characters. All
+texts and token ids must be equal, in the same order. Exit code 1 where they are not.
+
+    make eval-parity      sets up .setup/peer, builds, runs this and eval_parity.py
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+
+from parity import asked, peer, records
+
+import pyarrow
+import pyarrow.parquet
+
+ALL = 1_000_000  # records: more than any task has
+AWKWARD = [*" \t\n\u00a0\u2003\u3000\x1c\x85.,'s\u2019\u201caZ12_\u00e9\u4e2d\U0001f600\u200d\u0301"]
+HOSTILE = [
+    "a <|endoftext|> b c",
+    "x <|endoftext|>",
+    "<|endoftext|>",
+    "one",
+    "two words ",
+    "a\u00a0b\u2003 c",
+    "a  b\n\nc d\ne",
+    "tail\u2028 x",
+    "tab\t x y",
+]
+
+
+def awkward_texts(count, seed=5):
+    """Random texts of spaces of all kinds, marks and letters; none with a blank context, which the
+    harness fails on."""
+    rng = random.Random(seed)
+    texts = []
+    while len(texts) < count:
+        text = "".join(rng.choice(AWKWARD) for _ in range(rng.randrange(1, 30)))
+        context = text.rpartition(" ")[0]
+        if context.strip() or not context and " " not in text:
+            texts.append(text)
+    return texts
+
+
+def write_records(folder):
+    """As records.write_records, with all real records and awkward LAMBADA texts."""
+    files = records.write_records(folder, ALL, lambda text: text)
+    lambada = pyarrow.parquet.read_table(files["lambada_openai"]).column("text").to_pylist()
+    table = pyarrow.table({"text": lambada + HOSTILE + awkward_texts(5000)})
+    pyarrow.parquet.write_table(table, files["lambada_openai"])
+    boolq = pyarrow.Table.from_pylist(records.boolq(ALL))
+    pyarrow.parquet.write_table(boolq, files["boolq"])
+    return files
+
+
+def dump(program, files, output):
+    data = [word for task, file in files.items() for word in ("--data", f"{task}={file}")]
+    command = [program, "eval", "--tasks", ",".join(files), *data, "--dump-requests", output]
+    start = time.perf_counter()
+    subprocess.run([str(word) for word in command], check=True)
+    print(f"xsa eval --dump-requests: {time.perf_counter() - start:.1f} s")
+    lines = {task: [] for task in files}
+    with open(output, encoding="utf-8") as file:
+        for line in map(json.loads, file):
+            lines[line["task"]].append(line)
+    return lines
+
+
+def main(words):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--xsa", type=pathlib.Path, default=ROOT / "build/bin/xsa", help="the program")
+    add("--work", type=pathlib.Path, default=ROOT / "build/eval_parity", help="folder to work in")
+    arguments = parser.parse_args(words)
+    files = write_records(arguments.work / "requests")
+    ours = dump(arguments.xsa, files, arguments.work / "requests" / "requests.jsonl")
+    loaded = peer.task_manager(arguments.work / "requests", files).load(list(files))["tasks"]
+    listener = asked.Listener(arguments.work / "tokenizer")
+    print(f"{'task':18}{'requests':>9}{'token ids':>11}{'different':>11}")
+    wrong = 0
+    for task in files:
+        theirs = list(asked.requests_of(listener, loaded[task], task))
+        tokens = sum(len(r["context_ids"]) + len(r["continuation_ids"]) for r in theirs)
+        pairs = list(zip(theirs, ours[task]))
+        different = [pair for pair in pairs if list(pair[0].items()) != list(pair[1].items())]
+        missing = abs(len(theirs) - len(ours[task]))
+        print(f"{task:18}{len(theirs):9}{tokens:11}{len(different) + missing:11}")
+        for one, other in different[:3]:
+            print(f"  theirs {one}\n  ours   {other}")
+        wrong += len(different) + missing
+    print("all equal" if not wrong else f"{wrong} NOT equal")
+    return 0 if not wrong else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
