@@ -2,7 +2,7 @@
 """Holds `xsa eval --dump-requests` to lm-evaluation-harness 0.4.13, without a model.
 
 Every real record of HellaSwag, WinoGrande, SocialIQA, PIQA, ARC-Easy, OpenBookQA and BoolQ goes
-through both; LAMBADA gets HellaSwag's texts, the golden cases and texts of awkward characters. All
+through both; LAMBADA gets texts of HellaSwag, the golden cases and awkward ones. All
 texts and token ids must be equal, in the same order. Exit code 1 where they are not.
 
     make eval-parity      sets up .setup/peer, builds, runs this and eval_parity.py
@@ -10,6 +10,7 @@ texts and token ids must be equal, in the same order. Exit code 1 where they are
 
 import argparse
 import json
+import os
 import pathlib
 import random
 import subprocess
@@ -18,6 +19,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
+os.environ.setdefault("TQDM_DISABLE", "1")
 
 from parity import asked, peer, records
 
@@ -25,7 +27,8 @@ import pyarrow
 import pyarrow.parquet
 
 ALL = 1_000_000  # records: more than any task has
-AWKWARD = [*" \t\n\u00a0\u2003\u3000\x1c\x85.,'s\u2019\u201caZ12_\u00e9\u4e2d\U0001f600\u200d\u0301"]
+SPACES = "  \t\n\u00a0\u2003\u3000\x1c\x85"
+AWKWARD = [*SPACES, *".,'s\u2019\u201caZ12_\u00e9\u4e2d\U0001f600\u200d\u0301"]
 HOSTILE = [
     "a <|endoftext|> b c",
     "x <|endoftext|>",
@@ -55,11 +58,13 @@ def awkward_texts(count, seed=5):
 def write_records(folder):
     """As records.write_records, with all real records and awkward LAMBADA texts."""
     files = records.write_records(folder, ALL, lambda text: text)
-    lambada = pyarrow.parquet.read_table(files["lambada_openai"]).column("text").to_pylist()
-    table = pyarrow.table({"text": lambada + HOSTILE + awkward_texts(5000)})
+    lambada = pyarrow.parquet.read_table(files["lambada_openai"]).column("text").to_pylist()[:2000]
+    table = pyarrow.table({"text": lambada + HOSTILE + awkward_texts(3000)})
     pyarrow.parquet.write_table(table, files["lambada_openai"])
     boolq = pyarrow.Table.from_pylist(records.boolq(ALL))
     pyarrow.parquet.write_table(boolq, files["boolq"])
+    standard = pyarrow.parquet.read_table(files["lambada_standard"]).slice(0, 2000)
+    pyarrow.parquet.write_table(standard, files["lambada_standard"])
     return files
 
 
