@@ -94,19 +94,26 @@ TEST(Recipe, MayDifferInWhatIsReportedAndKept) {
     config.train.log_every = 1;
     config.train.eval_every = 2;
     config.train.eval_rows = 3;
+    config.train.eval_texts = "a.txt";
+    config.train.eval_tasks = "piqa";
+    config.train.eval_task_data = "tasks";
+    config.train.eval_limit = 3;
     config.train.checkpoint_every = 4;
     config.train.keep_checkpoints = 5;
     config.train.threads = 6;
     config.data.cache = "elsewhere";
+    config.data.read_ahead = 0;
   });
   EXPECT_NO_THROW(check_same_recipe(recipe(), wanted, "runs/a"));
 }
 
-TEST(Recipe, OfAnEarlierProgramDiffersInASettingThatItLacks) {
+TEST(Recipe, OfAnEarlierProgramHasTheDefaultOfASettingThatItLacks) {
   Json saved = recipe();
   saved["model"].erase("strength");
-  EXPECT_THAT([&] { check_same_recipe(saved, recipe(), "runs/a"); },
-              ThrowsMessage<UsageError>(HasSubstr("model.strength (null there, 1.0 asked for)")));
+  EXPECT_NO_THROW(check_same_recipe(saved, recipe(), "runs/a"));
+  const Json wanted = recipe([](RunConfig& config) { config.model.strength = 0.5; });
+  EXPECT_THAT([&] { check_same_recipe(saved, wanted, "runs/a"); },
+              ThrowsMessage<UsageError>(HasSubstr("model.strength (1.0 there, 0.5 asked for)")));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "xsa/train/trainer.h"
 
+#include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,6 +17,7 @@
 #include "xsa/base/rng.h"
 #include "xsa/base/signals.h"
 #include "xsa/checkpoint/checkpoint.h"
+#include "xsa/data/shard.h"
 #include "xsa/train/run_folder.h"
 #include "xsa/train/validation.h"
 
@@ -80,8 +82,7 @@ std::vector<Json> metrics_of(const fs::path& run) {
 std::vector<Json> metrics_without_times(const fs::path& run) {
   std::vector<Json> lines = metrics_of(run);
   for (Json& line : lines) {
-    line.erase("tokens_per_s");
-    line.erase("elapsed_s");
+    for (const char* timed : {"tokens_per_s", "data_wait_s", "elapsed_s"}) line.erase(timed);
   }
   return lines;
 }
@@ -170,6 +171,160 @@ TEST_F(Training, GoesOnAfterASignalAsIfNothingHadHappened) {
     clear_stop_signal();
     train(tiny(), run, {.resume = true});
     expect_same_runs(run, *this / "unbroken");
+  }
+}
+
+/// Documents of one sentence: an end-of-text token opens each.
+RunConfig packed(const fs::path& root) {
+  if (!fs::exists(root / "sentences")) {
+    const auto tokenizer = text::make_tokenizer("byte");
+    std::vector<text::Token> train, validation;
+    std::istringstream text(made_text());
+    std::int64_t sentences = 0;
+    for (std::string sentence; std::getline(text, sentence);) {
+      auto& side = ++sentences % 10 == 0 ? validation : train;
+      side.push_back(tokenizer->end_of_text());
+      tokenizer->encode(sentence, side);
+    }
+    fs::create_directory(root / "sentences");
+    data::write_shard(root / "sentences" / "made_train_0.bin", train);
+    data::write_shard(root / "sentences" / "made_val_0.bin", validation);
+  }
+  RunConfig config = tiny(root);
+  config.data.source = (root / "sentences").string();
+  config.data.documents = "packed";
+  return config;
+}
+
+TEST_F(Training, OfPackedDocumentsGoesOnAsIfNothingHadHappened) {
+  const RunConfig config = packed(folder_.path());
+  train(config, *this / "unbroken");
+  for (const std::int64_t step : {3, 8}) {
+    const fs::path run = *this / cat("stopped-", step).c_str();
+    install_stop_handlers();
+    EXPECT_THROW(train(config, run, signal_after(step, SIGTERM)), Interrupted);
+    clear_stop_signal();
+    train(config, run, {.resume = true});
+    expect_same_runs(run, *this / "unbroken");
+  }
+}
+
+TEST_F(Training, OfPackedDocumentsIsAnotherThanOfAStream) {
+  RunConfig config = packed(folder_.path());
+  const Json within = train(config, *this / "packed");
+  config.data.documents = "stream";
+  const Json across = train(config, *this / "stream");
+  EXPECT_EQ(within["data_sha256"], across["data_sha256"]);
+  EXPECT_NE(within["validation_loss"], across["validation_loss"]);
+  EXPECT_THAT([&] { train(config, *this / "packed", {.resume = true}); },
+              ThrowsMessage<UsageError>(HasSubstr("data.documents (\"packed\" there")));
+}
+
+// Every document by itself, with a model that has learned something.
+TEST_F(Training, ValidatesPackedDocumentsAsEachAlone) {
+  RunConfig config = packed(folder_.path());
+  config.train.steps = 30;
+  config.train.eval_rows = 0;
+  const Json summary = train(config, *this / "run");
+  const model::Gpt model = load_model(*this / "run");
+  const data::Dataset dataset = data::open_dataset(config.data);
+  const at::NoGradGuard no_grad;
+  const std::int64_t end = dataset.tokenizer->end_of_text(), context = config.model.context;
+  double loss = 0;
+  const std::int64_t rows = (dataset.validation.tokens.size() - 1) / context;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::vector<std::int64_t> tokens(static_cast<std::size_t>(context + 1));
+    dataset.validation.tokens.read(row * context, tokens);
+    for (std::int64_t begin = 0, next = 1; begin < context; begin = next++) {
+      while (next < context && tokens[static_cast<std::size_t>(next)] != end) ++next;
+      const at::Tensor part = at::tensor(tokens, at::kLong).narrow(0, begin, next - begin + 1);
+      loss += model
+                  .loss_sum(part.narrow(0, 0, next - begin).unsqueeze(0),
+                            part.narrow(0, 1, next - begin).unsqueeze(0))
+                  .item<double>();
+    }
+  }
+  EXPECT_EQ(summary["validation_rows"], rows);
+  EXPECT_NEAR(summary["validation_loss"], loss / static_cast<double>(rows * context), 1e-5);
+}
+
+TEST_F(Training, HasTheSameBitsWhateverItReadsAhead) {
+  RunConfig config = tiny();
+  train(config, *this / "four");
+  for (const std::int64_t batches : {0, 1, 50}) {
+    config.data.read_ahead = batches;
+    const fs::path run = *this / cat("ahead-", batches).c_str();
+    train(config, run);
+    expect_same_runs(run, *this / "four");
+  }
+}
+
+TEST_F(Training, EndsWhereADataFileIsBroken) {
+  const RunConfig config = packed(folder_.path());
+  const fs::path shard = *this / "sentences" / "made_train_0.bin";
+  TrainOptions options;
+  options.after_step = [&](std::int64_t step) {
+    if (step == 1) fs::resize_file(shard, 1024 + 2000);
+  };
+  EXPECT_THAT([&] { train(config, *this / "run", options); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("made_train_0.bin"), HasSubstr("cut short"))));
+}
+
+/// A measurement that counts its calls and depends on the model.
+TrainOptions evaluated(std::int64_t& calls) {
+  TrainOptions options;
+  options.evaluate = [&calls](const model::Gpt& model) {
+    ++calls;
+    const double weight = model.parameters().front().tensor.sum().item<double>();
+    return std::vector<Json>{{{"name", "first"}, {"metrics", {{"weight", weight}}}},
+                             {{"name", "second"}, {"metrics", {{"acc", 0.5}}}}};
+  };
+  return options;
+}
+
+TEST_F(Training, WritesWhatIsEvaluatedBesideItsValidations) {
+  std::int64_t calls = 0;
+  const Json summary = train(tiny(), *this / "run", evaluated(calls));
+  EXPECT_EQ(calls, 3);
+  std::vector<std::string> found;
+  Json last = Json::array();
+  for (Json line : metrics_of(*this / "run")) {
+    if (line["type"] != "eval") continue;
+    EXPECT_EQ(line["tokens"], line["step"].get<std::int64_t>() * 8 * 32);
+    found.push_back(cat(line["name"].get<std::string>(), " ", line["step"]));
+    for (const char* key : {"type", "step", "tokens"}) line.erase(key);
+    last.push_back(line);
+  }
+  EXPECT_THAT(found,
+              ElementsAre("first 4", "second 4", "first 8", "second 8", "first 10", "second 10"));
+  EXPECT_EQ(summary["evaluations"], (Json{last[4], last[5]}));
+}
+
+TEST_F(Training, EvaluatesOnceThoughItIsStoppedAndKilled) {
+  std::int64_t calls = 0;
+  train(tiny(), *this / "unbroken", evaluated(calls));
+  // Before an evaluation; in it, which is then made up for; after it; at the end.
+  for (const std::int64_t step : {3, 4, 5, 10}) {
+    for (const bool during : {false, true}) {
+      const fs::path run = *this / cat("stopped-", step, during).c_str();
+      install_stop_handlers();
+      TrainOptions options = evaluated(calls);
+      if (during) {
+        options.evaluate = [&, first = evaluated(calls).evaluate](const model::Gpt& model) {
+          std::raise(SIGTERM);
+          return stop_signal() != 0 ? std::nullopt : first(model);
+        };
+      } else {
+        options.after_step = signal_after(step, SIGTERM).after_step;
+      }
+      EXPECT_THROW(train(tiny(), run, options), Interrupted);
+      clear_stop_signal();
+      options = evaluated(calls);
+      options.resume = true;
+      const Json summary = train(tiny(), run, options);
+      EXPECT_EQ(summary["evaluations"].size(), 2u);
+      expect_same_runs(run, *this / "unbroken");
+    }
   }
 }
 
@@ -294,7 +449,8 @@ TEST_F(Training, WritesMetricsAsDocumented) {
     EXPECT_EQ(line["tokens"], line["step"].get<std::int64_t>() * 8 * 32);
     if (type == "train") {
       EXPECT_THAT(keys(line), ElementsAre("type", "step", "tokens", "loss", "lr", "grad_norm",
-                                          "tokens_per_s", "elapsed_s"));
+                                          "tokens_per_s", "data_wait_s", "elapsed_s"));
+      EXPECT_GE(line["data_wait_s"], 0);
       EXPECT_EQ(line["lr"], learning_rate(tiny().train, line["step"].get<std::int64_t>() - 1));
       EXPECT_GT(line["grad_norm"], 0);
       EXPECT_GT(line["tokens_per_s"], 0);
@@ -321,8 +477,8 @@ TEST_F(Training, SumsUpARunAsDocumented) {
               ElementsAre("attention", "seed", "steps", "tokens", "data_sha256", "parameters",
                           "non_embedding_parameters", "forward_flops_per_token", "train_loss",
                           "validation_loss", "bits_per_byte", "validation_rows", "tokens_per_s",
-                          "elapsed_s", "peak_tensor_bytes", "peak_rss_bytes", "threads", "machine",
-                          "date", "commit", "layers"));
+                          "data_wait_s", "elapsed_s", "peak_tensor_bytes", "peak_rss_bytes",
+                          "threads", "machine", "date", "commit", "layers"));
   EXPECT_EQ(summary["steps"], 10);
   EXPECT_EQ(summary["tokens"], 10 * 8 * 32);
   EXPECT_EQ(summary["threads"], 1);
@@ -408,6 +564,8 @@ TEST_F(Training, RefusesAnImpossibleRecipeBeforeAnythingIsMade) {
       [](RunConfig& config) { config.model.context = 10'000; },  // longer than what is held out
       [](RunConfig& config) { config.train.batch_size = 100'000; },
       [](RunConfig& config) { config.data.tokenizer = "bite"; },
+      [](RunConfig& config) { config.data.documents = "packet"; },
+      [](RunConfig& config) { config.train.eval_tasks = "piqa"; },  // without its data
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
     RunConfig config = tiny();

@@ -11,6 +11,7 @@
 
 #include "xsa/base/hash.h"
 #include "xsa/data/prepare.h"
+#include "xsa/data/ready_shards.h"
 
 namespace xsa::data {
 namespace {
@@ -105,28 +106,16 @@ bool is_ready(const fs::path& folder, const Source& source, bool may_write) {
   return true;
 }
 
-Split open_split(const fs::path& folder, const Json& entry) {
-  std::vector<fs::path> paths;
-  for (const Json& shard : entry.at("shards"))
-    paths.push_back(folder / shard.at("file").get<std::string>());
-  Split split{TokenStream(paths), entry.at("bytes").get<std::int64_t>()};
-  const auto expected = entry.at("tokens").get<std::int64_t>();
-  check(split.tokens.size() == expected, folder.string(), ": expected ", expected,
-        " tokens as its manifest says, got ", split.tokens.size(),
-        "; remove the folder and it is made again");
-  return split;
-}
-
 Dataset open_folder(const fs::path& folder, std::unique_ptr<text::Tokenizer> tokenizer) {
   Json manifest = read_manifest(folder);
-  return {open_split(folder, manifest.at("train")), open_split(folder, manifest.at("validation")),
-          std::move(tokenizer), std::move(manifest)};
+  const std::int64_t vocabulary = tokenizer->vocabulary_size();
+  return {open_split(folder, manifest.at("train"), vocabulary),
+          open_split(folder, manifest.at("validation"), vocabulary), std::move(tokenizer),
+          std::move(manifest)};
 }
 
-}  // namespace
-
-Dataset open_dataset(const DataConfig& config) {
-  auto tokenizer = text::make_tokenizer(config.tokenizer);
+/// Through the cache.
+Dataset open_text(const DataConfig& config, std::unique_ptr<text::Tokenizer> tokenizer) {
   const Source source = find_source(config);
   const fs::path folder = fs::path(config.cache) / folder_name(config, source);
   try {
@@ -149,11 +138,24 @@ Dataset open_dataset(const DataConfig& config) {
   }
 }
 
+}  // namespace
+
+Dataset open_dataset(const DataConfig& config) {
+  auto tokenizer = text::make_tokenizer(config.tokenizer);
+  const auto ready = find_ready_shards(config.source);
+  Dataset dataset = ready ? open_ready_shards(*ready, std::move(tokenizer))
+                          : open_text(config, std::move(tokenizer));
+  if (config.documents == "packed")
+    for (Split* split : {&dataset.train, &dataset.validation})
+      split->document_opener = dataset.tokenizer->end_of_text();
+  return dataset;
+}
+
 std::string Dataset::sha256() const {
   std::string hashes;
   for (const char* split : {"train", "validation"})
     for (const Json& shard : manifest.at(split).at("shards"))
-      hashes += shard.at("sha256").get<std::string>() + " ";
+      hashes += shard.value("sha256", shard.value("sample_sha256", "")) + " ";
   return xsa::sha256(std::as_bytes(std::span(hashes)));
 }
 

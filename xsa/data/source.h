@@ -5,11 +5,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "xsa/data/dataset.h"
 
 namespace xsa::data {
+
+/// The source that is no path.
+inline constexpr std::string_view kShakespeare = "shakespeare";
 
 struct SourceFile {
   std::string name;  // relative to the source's folder, with '/'

@@ -4,8 +4,12 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
+
+#include "xsa/data/loader.h"
 
 namespace xsa::train {
 
@@ -15,6 +19,18 @@ struct Batch {
 
   std::span<std::int64_t> input_span() const { return span_of(inputs); }
   std::span<std::int64_t> target_span() const { return span_of(targets); }
+
+  /// cu_seqlens of the first `rows` rows, for Gpt::hidden; undefined without an opener: each row is
+  /// then seen whole.
+  at::Tensor documents(std::int64_t rows, std::optional<text::Token> opener) const {
+    if (!opener) return {};
+    const auto begins =
+        data::document_borders(input_span().first(static_cast<std::size_t>(rows * inputs.size(1))),
+                               inputs.size(1), *opener);
+    const at::Tensor result = at::empty({static_cast<std::int64_t>(begins.size())}, at::kInt);
+    std::copy(begins.begin(), begins.end(), result.mutable_data_ptr<std::int32_t>());
+    return result;
+  }
 
   at::Tensor inputs, targets;  // [B, T] int64
 

@@ -20,6 +20,11 @@ void TrainConfig::validate() const {
   apply_json(checked, xsa::to_json(*this), "train");  // the fields' own ranges
   check_usage(warmup_steps <= steps, "train.warmup_steps: expected at most train.steps (", steps,
               "), got ", warmup_steps, "; the peak would never be reached");
+  check_usage(
+      eval_tasks.empty() || !eval_task_data.empty(),
+      "train.eval_task_data: expected the folder that holds the records of train.eval_tasks "
+      "('",
+      eval_tasks, "'), got none; xsa eval --help says which files");
 }
 
 double learning_rate(const TrainConfig& config, std::int64_t step) {

@@ -28,6 +28,10 @@ struct TrainConfig {
   std::int64_t log_every = 10;
   std::int64_t eval_every = 50;
   std::int64_t eval_rows = 64;
+  std::string eval_texts;
+  std::string eval_tasks;
+  std::string eval_task_data;
+  std::int64_t eval_limit = 100;
   std::int64_t checkpoint_every = 100;
   std::int64_t keep_checkpoints = 2;
   std::int64_t loss_chunk = 1024;
@@ -50,9 +54,17 @@ struct TrainConfig {
     field("seed", self.seed, "of initial weights and data order", at_least(0));
     field("threads", self.threads, "CPU threads; 0: all cores", at_least(0));
     field("log_every", self.log_every, "steps between lines of metrics", at_least(1));
-    field("eval_every", self.eval_every, "steps between validations; the end is always one",
+    field("eval_every", self.eval_every,
+          "steps between validations, and all that is evaluated; the end is always one",
           at_least(1));
     field("eval_rows", self.eval_rows, "validation sequences; 0: all", at_least(0));
+    field("eval_texts", self.eval_texts,
+          "text files, with commas between, whose perplexity is measured as well");
+    field("eval_tasks", self.eval_tasks,
+          "tasks, with commas between, that are scored as well (xsa eval --help lists them)");
+    field("eval_task_data", self.eval_task_data, "the folder of their records");
+    field("eval_limit", self.eval_limit,
+          "records of each task, windows of each text, the first ones; 0: all", at_least(0));
     field("checkpoint_every", self.checkpoint_every,
           "steps between checkpoints; the end is always one", at_least(1));
     field("keep_checkpoints", self.keep_checkpoints, "newest checkpoints kept; 0: all",

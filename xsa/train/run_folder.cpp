@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "xsa/base/error.h"
+#include "xsa/train/config.h"
 
 namespace xsa::train {
 namespace {
@@ -21,8 +22,9 @@ constexpr const char* kLockFile = ".lock";
 /// Change only what is reported or kept, or where the same tokens lie. `threads` may change bits:
 /// the run says so.
 const std::vector<std::string> kMayDiffer = {
-    "train.log_every",        "train.eval_every", "train.eval_rows", "train.checkpoint_every",
-    "train.keep_checkpoints", "train.threads",    "data.cache"};
+    "train.log_every",        "train.eval_every",     "train.eval_rows",  "train.eval_texts",
+    "train.eval_tasks",       "train.eval_task_data", "train.eval_limit", "train.checkpoint_every",
+    "train.keep_checkpoints", "train.threads",        "data.cache",       "data.read_ahead"};
 
 bool is_free(const fs::path& folder) {
   if (!fs::exists(folder)) return true;
@@ -47,10 +49,11 @@ void check_run_folder(const fs::path& folder, bool resume, bool overwrite) {
 
 void check_same_recipe(const Json& saved, const Json& wanted, const std::string& owner) {
   std::string differences;
+  const Json defaults = to_json(RunConfig());
   for (const auto& [table, settings] : wanted.items()) {
     for (const auto& [key, value] : settings.items()) {
       const std::string name = table + "." + key;
-      const Json there = saved.value(table, Json::object()).value(key, Json());
+      const Json there = saved.value(table, Json::object()).value(key, defaults.at(table).at(key));
       if (there == value || std::count(kMayDiffer.begin(), kMayDiffer.end(), name) > 0) continue;
       differences += cat(differences.empty() ? "" : ", ", name, " (", there.dump(), " there, ",
                          value.dump(), " asked for)");

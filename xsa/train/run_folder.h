@@ -14,8 +14,8 @@ namespace xsa::train {
 void check_run_folder(const std::filesystem::path& folder, bool resume, bool overwrite);
 
 /// Throws UsageError naming every setting in which a saved recipe differs from the one asked for,
-/// except those of logging, validation, checkpoints, threads and cache. `owner` is whose recipe
-/// that is.
+/// except those of logging, evaluation, checkpoints, threads, cache and reading ahead. A setting
+/// that the saved one lacks, since it is older, has its default. `owner` is whose recipe that is.
 void check_same_recipe(const Json& saved, const Json& wanted, const std::string& owner);
 
 /// Removes what a run wrote, recipe.json last, and nothing else.

@@ -9,9 +9,12 @@ namespace xsa::train {
 struct Standing {
   std::int64_t step = 0;
   std::int64_t validated_step = 0;
+  std::int64_t evaluated_step = 0;
   double loss_sum = 0;
   std::int64_t loss_steps = 0;
   double line_seconds = 0;
+  double line_wait_s = 0;
+  double data_wait_s = 0;
   double train_loss = 0;
   double validation_loss = 0;
   double bits_per_byte = 0;
@@ -26,9 +29,12 @@ struct Standing {
   static void fields(Self& self, Visitor&& field) {
     field("step", self.step, "finished optimizer steps");
     field("validated_step", self.validated_step, "the last step with a validation");
+    field("evaluated_step", self.evaluated_step, "the last step with an evaluation");
     field("loss_sum", self.loss_sum, "of the steps since the last train line");
     field("loss_steps", self.loss_steps, "how many those are");
     field("line_seconds", self.line_seconds, "what those took");
+    field("line_wait_s", self.line_wait_s, "of that, waiting for data");
+    field("data_wait_s", self.data_wait_s, "waiting for data, up to the last train line");
     field("train_loss", self.train_loss, "of the last train line");
     field("validation_loss", self.validation_loss, "of the last validation");
     field("bits_per_byte", self.bits_per_byte, "of the last validation");

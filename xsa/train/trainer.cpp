@@ -1,6 +1,5 @@
 #include "xsa/train/trainer.h"
 
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_mul.h>
@@ -10,7 +9,6 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -20,13 +18,15 @@
 #include "xsa/base/signals.h"
 #include "xsa/base/system.h"
 #include "xsa/checkpoint/checkpoint.h"
-#include "xsa/data/loader.h"
+#include "xsa/data/batch_reader.h"
 #include "xsa/train/batch.h"
+#include "xsa/train/generator.h"
 #include "xsa/train/memory.h"
 #include "xsa/train/metrics.h"
 #include "xsa/train/optimizer.h"
 #include "xsa/train/run_folder.h"
 #include "xsa/train/standing.h"
+#include "xsa/train/step_times.h"
 #include "xsa/train/tensor_data.h"
 #include "xsa/train/validation.h"
 
@@ -36,36 +36,14 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kTimedSteps = 1000;  // newest steps whose median speed the summary tells
-
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Of at least one value.
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 std::string fixed(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3f", value);
   return text;
-}
-
-/// ATen's global generator. Nothing draws from it yet; it is seeded and saved so that whatever will
-/// (dropout) is repeatable.
-at::Tensor generator_state() {
-  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
-  const std::lock_guard lock(generator.mutex());
-  return generator.get_state();
-}
-void set_generator_state(const at::Tensor& state) {
-  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
-  const std::lock_guard lock(generator.mutex());
-  generator.set_state(state);
 }
 
 /// One run. The constructor opens and makes all that can fail, and writes nothing into the folder.
@@ -81,6 +59,7 @@ class Run {
   double forward_backward();
   void log_train_line(double gradient_norm, double lr);
   void validate_here();
+  void evaluate_here();
   void show_progress();
   void save();
   [[noreturn]] void stop(int signal);
@@ -93,7 +72,7 @@ class Run {
   bool due(std::int64_t every) const {
     return standing_.step % every == 0 || standing_.step == config_.train.steps;
   }
-  double tokens_per_s() const { return static_cast<double>(step_tokens()) / median(step_seconds_); }
+  double tokens_per_s() const { return static_cast<double>(step_tokens()) / step_times_.median(); }
   double elapsed() const { return standing_.elapsed_s + seconds_since(start_); }
   std::int64_t tensor_peak() const {
     return std::max(standing_.peak_tensor_bytes, peak_tensor_bytes() - tensor_bytes_before_);
@@ -104,12 +83,14 @@ class Run {
   const TrainOptions& options_;
   std::int64_t threads_, tensor_bytes_before_;
   data::Dataset dataset_;
-  data::TrainLoader loader_;
+  data::TrainLoader loader_;  // where reading begins
+  std::optional<data::BatchReader> reader_;
   model::Gpt model_;
   AdamW optimizer_;
   Batch batch_;
   Standing standing_;
-  std::vector<double> step_seconds_;  // of the last kTimedSteps steps, oldest first
+  StepTimes step_times_;
+  Json evaluations_ = Json::array();  // what options_.evaluate last gave
   double last_loss_ = 0;
   std::int64_t saved_step_ = -1;
   std::optional<MetricsFile> metrics_;
@@ -144,9 +125,7 @@ Run::Run(RunConfig config, fs::path folder, const TrainOptions& options)
       progress_(options.label, config_.train.steps, "step") {
   data::SequentialLoader(dataset_.validation.tokens, config_.train.batch_size,
                          config_.model.context, config_.train.eval_rows);  // throws if no row fits
-  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
-  const std::lock_guard lock(generator.mutex());
-  generator.set_current_seed(static_cast<std::uint64_t>(config_.train.seed));
+  seed_generator(static_cast<std::uint64_t>(config_.train.seed));
   standing_.data_sha256 = dataset_.sha256();
 }
 
@@ -162,6 +141,7 @@ Json Run::execute() {
   write_json_file(folder_ / "recipe.json", to_json(config_));
   metrics_.emplace(folder_ / "metrics.jsonl", standing_.metrics_offset);
   start_ = Clock::now();
+  reader_.emplace(loader_, config_.data.read_ahead);
   run_to_the_end();
   Json result = summary();
   progress_.finish();
@@ -180,7 +160,8 @@ void Run::restore(const checkpoint::Reader& reader) {
   check(standing_.data_sha256 == dataset_.sha256(), folder_.string(), ": the text of data.source '",
         config_.data.source, "' has changed since ", reader.folder().string(),
         " was saved; bring the old text back, or train anew with --overwrite");
-  step_seconds_ = state.at("step_seconds").get<std::vector<double>>();
+  step_times_ = StepTimes(state.at("step_seconds").get<std::vector<double>>());
+  evaluations_ = state.value("evaluations", Json::array());
   loader_.restore(state.at("loader"));
   for (const model::NamedTensor& parameter : model_.parameters())
     copy_to(reader.model().at(parameter.name), parameter.tensor);
@@ -202,6 +183,8 @@ void Run::run_to_the_end() {
   const TrainConfig& config = config_.train;
   for (;;) {
     if (standing_.step > standing_.validated_step && due(config.eval_every)) validate_here();
+    if (standing_.step == standing_.validated_step && standing_.step > standing_.evaluated_step)
+      evaluate_here();
     if (const int signal = stop_signal()) stop(signal);
     if (standing_.step > 0 && due(config.checkpoint_every)) save();
     if (standing_.step == config.steps) return;
@@ -237,8 +220,7 @@ void Run::train_step() {
   ++standing_.loss_steps;
   const double seconds = seconds_since(start);
   standing_.line_seconds += seconds;
-  if (step_seconds_.size() == kTimedSteps) step_seconds_.erase(step_seconds_.begin());
-  step_seconds_.push_back(seconds);
+  step_times_.add(seconds);
   if (options_.after_step) options_.after_step(step);
   if (due(config.log_every)) log_train_line(norm, lr);
   last_loss_ = loss;
@@ -256,9 +238,13 @@ void Run::show_progress() {
 double Run::forward_backward() {
   double loss_sum = 0;
   for (std::int64_t pass = 0; pass < config_.train.accumulation; ++pass) {
-    loader_.next(batch_.input_span(), batch_.target_span());
+    const double waited = reader_->waited_s();
+    reader_->next(batch_.input_span(), batch_.target_span());
+    standing_.line_wait_s += reader_->waited_s() - waited;
+    const at::Tensor documents =
+        batch_.documents(config_.train.batch_size, dataset_.train.document_opener);
     const at::Tensor loss =
-        model_.loss_sum(batch_.inputs, batch_.targets, config_.train.loss_chunk);
+        model_.loss_sum(batch_.inputs, batch_.targets, config_.train.loss_chunk, documents);
     loss.backward();
     loss_sum += loss.item<double>();
   }
@@ -276,8 +262,10 @@ void Run::log_train_line(double gradient_norm, double lr) {
        {"lr", lr},
        {"grad_norm", gradient_norm},
        {"tokens_per_s", steps * static_cast<double>(step_tokens()) / standing_.line_seconds},
+       {"data_wait_s", standing_.line_wait_s},
        {"elapsed_s", elapsed()}});
-  standing_.loss_sum = standing_.line_seconds = 0;
+  standing_.data_wait_s += standing_.line_wait_s;
+  standing_.loss_sum = standing_.line_seconds = standing_.line_wait_s = 0;
   standing_.loss_steps = 0;
 }
 
@@ -298,6 +286,22 @@ void Run::validate_here() {
   show_progress();
 }
 
+/// All lines or, if a signal to stop cuts it short, none: it is then made up for.
+void Run::evaluate_here() {
+  if (options_.evaluate) {
+    const auto found = options_.evaluate(model_);
+    if (!found) return;
+    evaluations_ = *found;
+    for (const Json& evaluation : *found) {
+      Json line = {
+          {"type", "eval"}, {"step", standing_.step}, {"tokens", standing_.step * step_tokens()}};
+      line.update(evaluation);
+      metrics_->append(line);
+    }
+  }
+  standing_.evaluated_step = standing_.step;
+}
+
 void Run::save() {
   if (saved_step_ == standing_.step) return;
   checkpoint::Contents contents{.step = standing_.step, .recipe = to_json(config_)};
@@ -316,8 +320,10 @@ void Run::save() {
   now.peak_tensor_bytes = tensor_peak();
   now.threads = threads_;
   now.metrics_offset = metrics_->sync();
-  contents.state = {
-      {"run", xsa::to_json(now)}, {"loader", loader_.state()}, {"step_seconds", step_seconds_}};
+  contents.state = {{"run", xsa::to_json(now)},
+                    {"loader", reader_->state()},
+                    {"step_seconds", step_times_.seconds()},
+                    {"evaluations", evaluations_}};
   checkpoint::save(folder_ / "checkpoints", contents, config_.train.keep_checkpoints);
   saved_step_ = standing_.step;
 }
@@ -345,26 +351,29 @@ void Run::require_finite(double value, const char* what, std::int64_t step) cons
 
 Json Run::summary() const {
   const model::ModelCount count = model::count(config_.model);
-  return {{"attention", config_.model.attention},
-          {"seed", config_.train.seed},
-          {"steps", standing_.step},
-          {"tokens", standing_.step * step_tokens()},
-          {"data_sha256", standing_.data_sha256},
-          {"parameters", count.parameters},
-          {"non_embedding_parameters", count.non_embedding_parameters},
-          {"forward_flops_per_token", count.forward_flops_per_token},
-          {"train_loss", standing_.train_loss},
-          {"validation_loss", standing_.validation_loss},
-          {"bits_per_byte", standing_.bits_per_byte},
-          {"validation_rows", standing_.validation_rows},
-          {"tokens_per_s", tokens_per_s()},
-          {"elapsed_s", elapsed()},
-          {"peak_tensor_bytes", tensor_peak()},
-          {"peak_rss_bytes", peak_rss_bytes()},
-          {"threads", threads_},
-          {"machine", machine_info()},
-          {"date", utc_now()},
-          {"commit", build_commit()}};
+  Json result = {{"attention", config_.model.attention},
+                 {"seed", config_.train.seed},
+                 {"steps", standing_.step},
+                 {"tokens", standing_.step * step_tokens()},
+                 {"data_sha256", standing_.data_sha256},
+                 {"parameters", count.parameters},
+                 {"non_embedding_parameters", count.non_embedding_parameters},
+                 {"forward_flops_per_token", count.forward_flops_per_token},
+                 {"train_loss", standing_.train_loss},
+                 {"validation_loss", standing_.validation_loss},
+                 {"bits_per_byte", standing_.bits_per_byte},
+                 {"validation_rows", standing_.validation_rows},
+                 {"tokens_per_s", tokens_per_s()},
+                 {"data_wait_s", standing_.data_wait_s},
+                 {"elapsed_s", elapsed()},
+                 {"peak_tensor_bytes", tensor_peak()},
+                 {"peak_rss_bytes", peak_rss_bytes()},
+                 {"threads", threads_},
+                 {"machine", machine_info()},
+                 {"date", utc_now()},
+                 {"commit", build_commit()}};
+  if (!evaluations_.empty()) result["evaluations"] = evaluations_;
+  return result;
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "xsa/base/json.h"
 #include "xsa/model/gpt.h"
@@ -21,6 +23,11 @@ struct TrainOptions {
   /// Called after each optimizer step, before its metrics and checkpoint, with the number of
   /// finished steps.
   std::function<void(std::int64_t step)> after_step;
+  /// Called after each validation: what is measured beside it (the caller wires evaluation in).
+  /// Every object becomes a line of type "eval" in metrics.jsonl; the last ones stand in
+  /// summary.json. Nothing if a signal to stop cut it short: it is called again when the run goes
+  /// on.
+  std::function<std::optional<std::vector<Json>>(const model::Gpt& model)> evaluate;
   /// Called with the final model; what it returns is merged into summary.json (the caller wires
   /// diagnosis in).
   std::function<Json(const model::Gpt& model, const data::Dataset& dataset)> at_end;

@@ -21,7 +21,7 @@ std::optional<Validation> validate(const model::Gpt& model, const data::Split& s
     if (stop_signal() != 0) return std::nullopt;
     loss_sum += model
                     .loss_sum(batch.inputs.narrow(0, 0, rows), batch.targets.narrow(0, 0, rows),
-                              config.loss_chunk)
+                              config.loss_chunk, batch.documents(rows, split.document_opener))
                     .item<double>();
   }
   const double loss = loss_sum / static_cast<double>(loader.rows() * context);

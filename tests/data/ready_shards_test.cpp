@@ -1,0 +1,188 @@
+#include "xsa/data/ready_shards.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/temp_folder.h"
+#include "xsa/base/file.h"
+
+namespace xsa::data {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using xsa::testing::error_of;
+using xsa::testing::TempFolder;
+
+constexpr text::Token kEnd = 256;  // of the byte tokenizer
+
+std::vector<text::Token> tokens_of(std::string_view text) {
+  std::vector<text::Token> tokens;
+  for (const char letter : text)
+    tokens.push_back(letter == '|' ? kEnd : static_cast<text::Token>(letter));
+  return tokens;
+}
+
+std::string raw_bytes(const std::vector<text::Token>& tokens) {
+  std::string bytes;
+  for (const text::Token id : tokens) {
+    bytes += static_cast<char>(id & 255);
+    bytes += static_cast<char>(id >> 8);
+  }
+  return bytes;
+}
+
+std::string text_of(const Split& split) {
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(split.tokens.size()));
+  split.tokens.read(0, ids);
+  std::string text;
+  for (const std::int64_t id : ids) text += id == kEnd ? '|' : static_cast<char>(id);
+  return text;
+}
+
+class ReadyShardsTest : public ::testing::Test {
+ protected:
+  DataConfig config(const std::string& name) const {
+    DataConfig config;
+    config.source = (folder_ / name).string();
+    config.cache = (folder_ / "cache").string();
+    return config;
+  }
+  Dataset open(const std::string& name) const { return open_dataset(config(name)); }
+  std::string refusal(const std::string& name) const {
+    return error_of<UsageError>([&] { open(name); });
+  }
+  void shard(const std::string& name, std::string_view text) const {
+    create_directories((folder_ / name).parent_path());
+    write_shard(folder_ / name, tokens_of(text));
+  }
+  void expect_abc(const Dataset& dataset) const {
+    EXPECT_EQ(text_of(dataset.train), "|ab|cde");
+    EXPECT_EQ(text_of(dataset.validation), "|fg|h");
+    EXPECT_EQ(dataset.validation.bytes, 3);
+    EXPECT_EQ(dataset.tokenizer->name(), "byte");
+    EXPECT_FALSE(exists(folder_ / "cache")) << "nothing is made";
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(ReadyShardsTest, OpensAFolderThatWasPrepared) {
+  folder_.write("text/a.txt", "first");
+  folder_.write("text/b.txt", "other");
+  const Dataset made = open("text");
+  const auto cache = std::filesystem::directory_iterator(folder_ / "cache");
+  for (const auto& entry : cache)
+    if (entry.is_directory()) rename(entry.path(), folder_ / "prepared");
+  remove_all(folder_ / "cache");
+  const Dataset opened = open("prepared");
+  EXPECT_EQ(text_of(opened.train), text_of(made.train));
+  EXPECT_EQ(text_of(opened.validation), text_of(made.validation));
+  EXPECT_EQ(opened.validation.bytes, 5);
+  EXPECT_EQ(opened.sha256(), made.sha256());
+  EXPECT_FALSE(exists(folder_ / "cache"));
+}
+
+TEST_F(ReadyShardsTest, RefusesAPreparedFolderOfAnotherTokenizerOrThatIsDamaged) {
+  folder_.write("text/a.txt", "some text, and more of it");
+  DataConfig inside = config("text");
+  open_dataset(inside);
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cache"))
+    if (entry.is_directory()) rename(entry.path(), folder_ / "prepared");
+  const auto manifest = folder_ / "prepared" / "manifest.json";
+  const std::string good = read_file(manifest);
+  std::string other = good;
+  other.replace(other.find("\"byte\""), 6, "\"gpt2\"");
+  atomic_write(manifest, other);
+  EXPECT_THAT(refusal("prepared"), AllOf(HasSubstr("prepared with the tokenizer 'gpt2'"),
+                                         HasSubstr("set data.tokenizer to 'gpt2'")));
+  for (const std::string& bad : {good.substr(0, good.size() / 2), std::string("{}")}) {
+    atomic_write(manifest, bad);
+    EXPECT_THAT(error_of([&] { open("prepared"); }), HasSubstr("manifest.json")) << bad;
+  }
+  atomic_write(manifest, good);
+  write_shard(folder_ / "prepared" / "train-00000.bin", tokens_of("|x"));
+  EXPECT_THAT(error_of([&] { open("prepared"); }), HasSubstr("as its manifest says, got 2"));
+}
+
+TEST_F(ReadyShardsTest, TakesATextNamedLikeAManifestForAText) {
+  folder_.write("text/manifest.json", "{\"a\": 1}");
+  folder_.write("text/b.txt", "text");
+  EXPECT_EQ(open("text").manifest["sources"].size(), 2u);
+}
+
+TEST_F(ReadyShardsTest, OpensNanoGptsTwoFiles) {
+  folder_.write("nano/train.bin", raw_bytes(tokens_of("|ab|cde")));
+  folder_.write("nano/val.bin", raw_bytes(tokens_of("|fg|h")));
+  folder_.write("nano/prepare.py", "a script");
+  expect_abc(open("nano"));
+}
+
+TEST_F(ReadyShardsTest, RefusesNanoGptsDataOfCharacters) {
+  for (const char* name : {"nano/train.bin", "nano/val.bin", "nano/meta.pkl"})
+    folder_.write(name, "abcd");
+  EXPECT_THAT(refusal("nano"), AllOf(HasSubstr("meta.pkl"), HasSubstr("alphabet")));
+}
+
+TEST_F(ReadyShardsTest, NamesFileAndByteOfAnIdBeyondTheTokenizersVocabulary) {
+  folder_.write("nano/train.bin", raw_bytes({1, 2, 3}));
+  folder_.write("nano/val.bin", raw_bytes({1, 2, 50256}));
+  EXPECT_THAT(error_of([&] { open("nano"); }),
+              AllOf(HasSubstr("val.bin: byte 4"), HasSubstr("below 257"), HasSubstr("got 50256"),
+                    HasSubstr("data.tokenizer")));
+  folder_.write("nano/val.bin", raw_bytes({1, 2, 3}));
+  folder_.write("nano/train.bin", raw_bytes({1, 300, 3}));
+  const Dataset dataset = open("nano");  // training tokens are checked as they are read
+  EXPECT_THAT(error_of([&] { text_of(dataset.train); }),
+              AllOf(HasSubstr("train.bin: byte 2"), HasSubstr("got 300")));
+}
+
+TEST_F(ReadyShardsTest, OpensLlmCsShardsByFolderOrPattern) {
+  shard("fine/fineweb_train_000002.bin", "cde");
+  shard("fine/fineweb_train_000001.bin", "|ab|");
+  shard("fine/fineweb_val_000000.bin", "|fg|h");
+  expect_abc(open("fine"));
+  expect_abc(open("fine/fineweb_*_*.bin"));
+  expect_abc(open("fine/*_[tv]*.bin"));
+}
+
+TEST_F(ReadyShardsTest, ToldWhichShardsAreWhich) {
+  shard("fine/a_train_0.bin", "|ab");
+  EXPECT_THAT(refusal("fine"), AllOf(HasSubstr("both sides"), HasSubstr("'val'")));
+  shard("fine/a_val_0.bin", "|ab");
+  EXPECT_EQ(refusal("fine"), "");
+  shard("fine/interval_0.bin", "|ab");
+  EXPECT_THAT(refusal("fine"), AllOf(HasSubstr("interval_0.bin"), HasSubstr("'train' or 'val'")));
+  EXPECT_EQ(refusal("fine/a_*"), "");
+  EXPECT_THAT(refusal("fine/b_*"), HasSubstr("no file has such a name"));
+  folder_.write("fine/a_train_1.bin", "no shard");
+  EXPECT_THAT(refusal("fine/a_*"), AllOf(HasSubstr("a_train_1.bin is none")));
+}
+
+TEST_F(ReadyShardsTest, TellsChangedTokensApart) {
+  shard("fine/a_train_0.bin", "|ab");
+  shard("fine/a_val_0.bin", "|cd");
+  const std::string first = open("fine").sha256();
+  EXPECT_EQ(open("fine").sha256(), first);
+  shard("fine/a_train_0.bin", "|ax");
+  EXPECT_NE(open("fine").sha256(), first);
+}
+
+TEST_F(ReadyShardsTest, RefusesHeldOutTokensWithoutText) {
+  shard("fine/a_train_0.bin", "|ab");
+  shard("fine/a_val_0.bin", "|||");
+  EXPECT_THAT(error_of([&] { open("fine"); }), AllOf(HasSubstr("a_val_0"), HasSubstr("3 tokens")));
+}
+
+TEST_F(ReadyShardsTest, SaysWhatOpensADocumentWhereTheyArePacked) {
+  shard("fine/a_train_0.bin", "|ab");
+  shard("fine/a_val_0.bin", "|ab");
+  DataConfig packed = config("fine");
+  EXPECT_EQ(open_dataset(packed).train.document_opener, std::nullopt);
+  packed.documents = "packed";
+  const Dataset dataset = open_dataset(packed);
+  EXPECT_EQ(dataset.train.document_opener, kEnd);
+  EXPECT_EQ(dataset.validation.document_opener, kEnd);
+}
+
+}  // namespace
+}  // namespace xsa::data

@@ -1,0 +1,218 @@
+#include "xsa/data/ready_shards.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "xsa/base/hash.h"
+#include "xsa/data/prepare.h"
+#include "xsa/data/source.h"
+
+namespace xsa::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "fineweb_train_000001.bin" -> fineweb, train, 000001, bin
+std::set<std::string> words_of(const fs::path& file) {
+  std::set<std::string> words;
+  std::string word;
+  for (const char letter : file.filename().string() + ".") {
+    if (std::isalnum(static_cast<unsigned char>(letter)) != 0) {
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    } else {
+      words.insert(std::exchange(word, ""));
+    }
+  }
+  return words;
+}
+
+bool holds_any(const std::set<std::string>& words, std::initializer_list<const char*> wanted) {
+  return std::any_of(wanted.begin(), wanted.end(),
+                     [&](const char* word) { return words.count(word) > 0; });
+}
+
+/// Sorts files into the two sides by the words of their names.
+ReadyShards by_name(const std::string& source, const std::vector<fs::path>& files) {
+  ReadyShards shards;
+  for (const fs::path& file : files) {
+    const std::set<std::string> words = words_of(file);
+    const bool train = holds_any(words, {"train"});
+    const bool validation = holds_any(words, {"val", "valid", "validation"});
+    check_usage(train != validation, "data.source '", source, "': expected 'train' or 'val' in ",
+                "the name of each token shard, as fineweb_train_000001.bin, got ",
+                file.filename().string(), "; rename or move it");
+    (train ? shards.train : shards.validation).push_back(file);
+  }
+  for (const auto& [side, name] :
+       {std::pair{&shards.train, "train"}, {&shards.validation, "val"}}) {
+    check_usage(!side->empty(), "data.source '", source, "': expected token shards of both sides, ",
+                "got none with '", name, "' in its name beside ", files.front().filename().string(),
+                "; add them, or name a folder or pattern that holds both");
+    std::sort(side->begin(), side->end());
+  }
+  return shards;
+}
+
+std::vector<fs::path> matches_of(const std::string& pattern) {
+  ::glob_t found{};
+  const int status = ::glob(pattern.c_str(), 0, nullptr, &found);
+  std::vector<fs::path> files(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  check_usage(status == 0 && !files.empty(), "data.source '", pattern,
+              "': no file has such a name; in a shell, quote the pattern");
+  return files;
+}
+
+/// Whether a folder's manifest is one of data, and no text of that name.
+bool is_prepared(const fs::path& folder) {
+  if (holds_shards(folder)) return true;
+  if (!fs::is_regular_file(folder / kManifestName)) return false;
+  const Json manifest =
+      Json::parse(read_file(folder / kManifestName), nullptr, /*allow_exceptions=*/false);
+  return manifest.is_object() && manifest.contains("train") && manifest.contains("tokenizer");
+}
+
+std::optional<ReadyShards> find_in_folder(const std::string& source) {
+  const fs::path folder = source;
+  if (is_prepared(folder)) return ReadyShards{folder / kManifestName, {}, {}};
+  if (fs::exists(folder / "train.bin") && fs::exists(folder / "val.bin")) {
+    check_usage(!fs::exists(folder / "meta.pkl"), "data.source '", source,
+                "': nanoGPT's data of characters (meta.pkl), whose ids are of an alphabet of its "
+                "own; train on its text with the tokenizer byte instead");
+    return ReadyShards{{}, {folder / "train.bin"}, {folder / "val.bin"}};
+  }
+  std::vector<fs::path> shards;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".bin" && entry.is_regular_file() &&
+        is_llm_c_shard(entry.path()))
+      shards.push_back(entry.path());
+  if (shards.empty()) return std::nullopt;
+  std::sort(shards.begin(), shards.end());
+  return by_name(source, shards);
+}
+
+/// Tells files apart without reading the whole of a large one: of its size and of 256 blocks of 64
+/// KiB, spread evenly over it.
+std::string sample_hash(const fs::path& path) {
+  constexpr std::int64_t kBlocks = 256;
+  const RandomAccessFile file(path);
+  const std::string size = std::to_string(file.size());
+  std::vector<std::byte> block(std::size_t{64} << 10);
+  const auto length = static_cast<std::int64_t>(block.size());
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(size)));
+  const std::int64_t stride = std::max(length, file.size() / kBlocks);
+  for (std::int64_t begin = 0; begin < file.size(); begin += stride) {
+    const auto part =
+        std::span(block).first(static_cast<std::size_t>(std::min(length, file.size() - begin)));
+    file.read(begin, part);
+    hash.add(part);
+  }
+  return hash.hex();
+}
+
+ShardFormat format_of(const std::vector<fs::path>& shards) {
+  return std::all_of(shards.begin(), shards.end(), is_llm_c_shard) ? ShardFormat::kLlmC
+                                                                   : ShardFormat::kNanoGpt;
+}
+
+/// Bytes of the text behind all tokens.
+std::int64_t count_bytes(const TokenStream& stream, const text::Tokenizer& tokenizer) {
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(tokenizer.vocabulary_size()));
+  for (std::size_t id = 0; id < lengths.size(); ++id)
+    lengths[id] =
+        static_cast<std::int64_t>(tokenizer.decode({static_cast<text::Token>(id)}).size());
+  lengths[tokenizer.end_of_text()] = 0;
+  std::vector<std::int64_t> ids;
+  std::int64_t bytes = 0;
+  for (std::int64_t begin = 0; begin < stream.size();
+       begin += static_cast<std::int64_t>(ids.size())) {
+    ids.resize(static_cast<std::size_t>(std::min<std::int64_t>(1 << 20, stream.size() - begin)));
+    stream.read(begin, ids);
+    for (const std::int64_t id : ids) bytes += lengths[static_cast<std::size_t>(id)];
+  }
+  return bytes;
+}
+
+/// What a manifest would say.
+Json entry_of(const std::vector<fs::path>& paths, const Split& split) {
+  Json shards = Json::array();
+  for (const fs::path& path : paths)
+    shards.push_back({{"file", path.string()}, {"sample_sha256", sample_hash(path)}});
+  return {{"bytes", split.bytes}, {"tokens", split.tokens.size()}, {"shards", shards}};
+}
+
+Dataset open_without_manifest(const ReadyShards& shards,
+                              std::unique_ptr<text::Tokenizer> tokenizer) {
+  const auto open = [&](const std::vector<fs::path>& paths) {
+    return Split{TokenStream(paths, format_of(paths), tokenizer->vocabulary_size())};
+  };
+  Dataset dataset{open(shards.train), open(shards.validation), std::move(tokenizer), {}};
+  dataset.validation.bytes = count_bytes(dataset.validation.tokens, *dataset.tokenizer);
+  check(dataset.validation.bytes > 0, shards.validation.front().string(),
+        ": expected the tokens of a text, got ", dataset.validation.tokens.size(),
+        " tokens that stand for none");
+  dataset.manifest = {{"tokenizer", dataset.tokenizer->name()},
+                      {"vocabulary_size", dataset.tokenizer->vocabulary_size()},
+                      {"train", entry_of(shards.train, dataset.train)},
+                      {"validation", entry_of(shards.validation, dataset.validation)}};
+  return dataset;
+}
+
+Dataset open_prepared(const fs::path& manifest_path, std::unique_ptr<text::Tokenizer> tokenizer) {
+  const fs::path folder = manifest_path.parent_path();
+  Json manifest = read_json_file(manifest_path);
+  try {
+    const std::string& made_with = manifest.at("tokenizer").get_ref<const std::string&>();
+    check_usage(made_with == tokenizer->name(), folder.string(), ": prepared with the tokenizer '",
+                made_with, "', but data.tokenizer is '", tokenizer->name(),
+                "'; set data.tokenizer to '", made_with, "'");
+    const std::int64_t vocabulary = tokenizer->vocabulary_size();
+    return {open_split(folder, manifest.at("train"), vocabulary),
+            open_split(folder, manifest.at("validation"), vocabulary), std::move(tokenizer),
+            std::move(manifest)};
+  } catch (const Json::exception& error) {
+    throw Error(cat(manifest_path.string(), ": not a manifest of xsa prepare: ", error.what(),
+                    "; prepare the data anew"));
+  }
+}
+
+}  // namespace
+
+std::optional<ReadyShards> find_ready_shards(const std::string& source) {
+  std::error_code ignored;
+  if (source == kShakespeare) return std::nullopt;
+  if (fs::is_directory(source, ignored)) return find_in_folder(source);
+  if (fs::exists(source, ignored) || source.find_first_of("*?[") == std::string::npos)
+    return std::nullopt;
+  const std::vector<fs::path> files = matches_of(source);
+  for (const fs::path& file : files)
+    check_usage(is_llm_c_shard(file), "data.source '", source, "': expected llm.c's token shards, ",
+                file.string(), " is none; name texts by their folder");
+  return by_name(source, files);
+}
+
+Split open_split(const fs::path& folder, const Json& entry, std::int64_t vocabulary) {
+  std::vector<fs::path> paths;
+  for (const Json& shard : entry.at("shards"))
+    paths.push_back(folder / shard.at("file").get<std::string>());
+  Split split{TokenStream(paths, format_of(paths), vocabulary),
+              entry.at("bytes").get<std::int64_t>()};
+  const auto expected = entry.at("tokens").get<std::int64_t>();
+  check(split.tokens.size() == expected, folder.string(), ": expected ", expected,
+        " tokens as its manifest says, got ", split.tokens.size(),
+        "; remove the folder and it is made again");
+  return split;
+}
+
+Dataset open_ready_shards(const ReadyShards& shards, std::unique_ptr<text::Tokenizer> tokenizer) {
+  return shards.manifest.empty() ? open_without_manifest(shards, std::move(tokenizer))
+                                 : open_prepared(shards.manifest, std::move(tokenizer));
+}
+
+}  // namespace xsa::data
