@@ -17,10 +17,8 @@ def weights(run):
 def timeless(run):
     """The metrics without what a clock decides."""
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [
-        {key: value for key, value in line.items() if key not in ("tokens_per_s", "elapsed_s")}
-        for line in lines
-    ]
+    timed = ("tokens_per_s", "data_wait_s", "elapsed_s")
+    return [{key: value for key, value in line.items() if key not in timed} for line in lines]
 
 
 def wait_for(condition, seconds=60):

@@ -5,6 +5,7 @@
 #include "xsa/base/progress.h"
 #include "xsa/cli/command.h"
 #include "xsa/study/compare.h"
+#include "xsa/study/evaluation.h"
 
 namespace xsa::cli {
 
@@ -19,6 +20,7 @@ void train(const Arguments& arguments) {
   options.label = recipe.run.model.attention;
   options.resume = arguments.resume;
   options.overwrite = arguments.overwrite;
+  options.evaluate = study::evaluation(recipe.run);
   options.at_end = [&](const model::Gpt& model, const data::Dataset& dataset) {
     study::diagnose_into(folder, model, dataset, recipe.diagnose);
     return Json::object();

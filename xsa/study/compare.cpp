@@ -8,6 +8,7 @@
 #include "xsa/base/error.h"
 #include "xsa/base/system.h"
 #include "xsa/report/comparison.h"
+#include "xsa/study/evaluation.h"
 #include "xsa/train/trainer.h"
 
 namespace xsa::study {
@@ -24,7 +25,9 @@ void open_folder(const Json& recipe, const fs::path& folder, bool overwrite) {
     check_usage(fs::exists(recipe_file), folder.string(),
                 ": expected a new folder or one that xsa compare made, found other files; choose "
                 "another --name");
-    const std::vector<std::string> changed = differences(recipe, read_json_file(recipe_file));
+    Json before = to_json(Recipe());  // an older recipe has the defaults of newer settings
+    before.merge_patch(read_json_file(recipe_file));
+    const std::vector<std::string> changed = differences(recipe, before);
     if (changed.empty() && !overwrite) {
       std::fprintf(stderr,
                    "%s holds this comparison: continuing it, finished runs are kept (--overwrite "
@@ -52,6 +55,7 @@ Json compare(const Recipe& recipe, const fs::path& folder, bool overwrite) {
   const Json recipe_json = to_json(recipe);
   open_folder(recipe_json, folder, overwrite);
 
+  const auto evaluate = evaluation(recipe.run);
   std::vector<report::RunRecord> runs;
   Json run_list = Json::array(), seeds = Json::array();
   const std::int64_t total = 2 * recipe.compare.seeds;
@@ -70,6 +74,7 @@ Json compare(const Recipe& recipe, const fs::path& folder, bool overwrite) {
                           recipe.compare.seeds > 1 ? cat(" seed ", seed) : "");
       options.resume = !overwrite;
       options.overwrite = overwrite;  // removes a run's own files, nothing else
+      options.evaluate = evaluate;
       options.at_end = [&](const model::Gpt& model, const data::Dataset& dataset) {
         diagnose_into(folder / name, model, dataset, recipe.diagnose);
         return Json::object();

@@ -289,6 +289,7 @@ void Run::validate_here() {
 /// All lines or, if a signal to stop cuts it short, none: it is then made up for.
 void Run::evaluate_here() {
   if (options_.evaluate) {
+    progress_.update(standing_.step, "evaluating");
     const auto found = options_.evaluate(model_);
     if (!found) return;
     evaluations_ = *found;
@@ -298,6 +299,7 @@ void Run::evaluate_here() {
       line.update(evaluation);
       metrics_->append(line);
     }
+    show_progress();
   }
   standing_.evaluated_step = standing_.step;
 }
@@ -387,14 +389,6 @@ Json train(const RunConfig& wanted, const fs::path& run_folder, const TrainOptio
     if (fs::exists(run_folder / "summary.json")) return read_json_file(run_folder / "summary.json");
   }
   return Run(config, run_folder, options).execute();
-}
-
-model::Gpt load_model(const fs::path& checkpoint) {
-  const checkpoint::Reader reader(checkpoint);
-  model::Gpt model(run_config_from_json(reader.recipe()).model, /*seed=*/0);
-  for (const model::NamedTensor& parameter : model.parameters())
-    copy_to(reader.model().at(parameter.name), parameter.tensor);
-  return model;
 }
 
 }  // namespace xsa::train

@@ -1,0 +1,75 @@
+#include "xsa/study/evaluation.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "xsa/eval/evaluate.h"
+#include "xsa/tasks/rolling.h"
+
+namespace xsa::study {
+namespace {
+
+std::vector<std::string> split_at_commas(const std::string& list) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; !list.empty() && begin <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', begin), list.size());
+    parts.push_back(list.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  return parts;
+}
+
+/// The text's beginning, as if it ended with its first `windows` windows.
+void cut(eval::TextSamples& text, std::size_t windows, const text::Tokenizer& tokenizer) {
+  if (windows >= text.windows.size()) return;
+  text.windows.resize(windows);
+  std::vector<text::Token> ids;
+  for (const tasks::Window& window : text.windows)
+    ids.insert(ids.end(), window.predicted.begin(), window.predicted.end());
+  const std::string beginning = tokenizer.decode(ids);
+  text.tokens = std::ssize(ids);
+  text.words = tasks::count_words(beginning);
+  text.bytes = std::ssize(beginning);
+}
+
+eval::Questions read_questions(const train::RunConfig& config, const text::Tokenizer& tokenizer) {
+  const train::TrainConfig& train = config.train;
+  eval::QuestionOptions options{.tasks = train.eval_tasks,
+                                .data = split_at_commas(train.eval_task_data),
+                                .texts = split_at_commas(train.eval_texts)};
+  if (train.eval_limit > 0) options.limit = train.eval_limit;
+  eval::Questions questions = eval::load_questions(
+      options, tokenizer, config.model.context,
+      [](const std::string& warning) { std::fprintf(stderr, "%s\n", warning.c_str()); });
+  if (train.eval_limit > 0)
+    for (eval::TextSamples& text : questions.texts)
+      cut(text, static_cast<std::size_t>(train.eval_limit), tokenizer);
+  return questions;
+}
+
+}  // namespace
+
+decltype(train::TrainOptions::evaluate) evaluation(const train::RunConfig& config) {
+  if (config.train.eval_texts.empty() && config.train.eval_tasks.empty()) return {};
+  struct Asked {
+    std::unique_ptr<text::Tokenizer> tokenizer;
+    eval::Questions questions;
+  };
+  train::resolve(config);  // throws for what the recipe itself forbids, before anything is read
+  auto tokenizer = text::make_tokenizer(config.data.tokenizer);
+  eval::Questions questions = read_questions(config, *tokenizer);
+  const auto asked =
+      std::make_shared<const Asked>(Asked{std::move(tokenizer), std::move(questions)});
+  return [asked](const model::Gpt& model) -> std::optional<std::vector<Json>> {
+    const auto figures = eval::figures(model, *asked->tokenizer, asked->questions);
+    if (!figures) return std::nullopt;
+    std::vector<Json> lines;
+    for (const auto& [name, metrics] : figures->items())
+      lines.push_back({{"name", name}, {"metrics", metrics}});
+    return lines;
+  };
+}
+
+}  // namespace xsa::study
