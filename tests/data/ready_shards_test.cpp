@@ -100,8 +100,32 @@ TEST_F(ReadyShardsTest, RefusesAPreparedFolderOfAnotherTokenizerOrThatIsDamaged)
     EXPECT_THAT(error_of([&] { open("prepared"); }), HasSubstr("manifest.json")) << bad;
   }
   atomic_write(manifest, good);
+  std::string wrong = read_file(folder_ / "prepared" / "train-00000.bin");
+  wrong[0] ^= 1;
+  atomic_write(folder_ / "prepared" / "train-00000.bin", wrong);
+  EXPECT_THAT(error_of([&] { open("prepared"); }), HasSubstr("magic"));
   write_shard(folder_ / "prepared" / "train-00000.bin", tokens_of("|x"));
   EXPECT_THAT(error_of([&] { open("prepared"); }), HasSubstr("as its manifest says, got 2"));
+}
+
+TEST_F(ReadyShardsTest, OpensAFolderThatWasPreparedForNanoGpt) {
+  folder_.write("prepared/train.bin", raw_bytes(tokens_of("|ab|cde")));
+  folder_.write("prepared/val.bin", raw_bytes(tokens_of("|fg|h")));
+  const auto entry = [](const char* file, int tokens, int bytes) {
+    return Json{{"bytes", bytes}, {"tokens", tokens}, {"shards", {{{"file", file}}}}};
+  };
+  write_json_file(folder_ / "prepared" / "manifest.json", {{"format", "nanogpt"},
+                                                           {"tokenizer", "byte"},
+                                                           {"train", entry("train.bin", 7, 5)},
+                                                           {"validation", entry("val.bin", 5, 3)}});
+  expect_abc(open("prepared"));
+}
+
+TEST_F(ReadyShardsTest, RefusesAFolderThatIsStillBeingPrepared) {
+  shard("half/train-00000.bin", "|ab");
+  shard("half/validation-00000.bin", "|ab");
+  folder_.write("half/journal.json", "{}");
+  EXPECT_THAT(refusal("half"), HasSubstr("has not finished this folder"));
 }
 
 TEST_F(ReadyShardsTest, TakesATextNamedLikeAManifestForAText) {

@@ -98,6 +98,7 @@ def test_metrics_follow_the_documented_schema(comparison):
         "lr",
         "grad_norm",
         "tokens_per_s",
+        "data_wait_s",
         "elapsed_s",
     }
     assert set(validation[0]) == {"type", "step", "tokens", "loss", "bits_per_byte"}

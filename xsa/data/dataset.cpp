@@ -109,8 +109,8 @@ bool is_ready(const fs::path& folder, const Source& source, bool may_write) {
 Dataset open_folder(const fs::path& folder, std::unique_ptr<text::Tokenizer> tokenizer) {
   Json manifest = read_manifest(folder);
   const std::int64_t vocabulary = tokenizer->vocabulary_size();
-  return {open_split(folder, manifest.at("train"), vocabulary),
-          open_split(folder, manifest.at("validation"), vocabulary), std::move(tokenizer),
+  return {open_split(folder, manifest, "train", vocabulary),
+          open_split(folder, manifest, "validation", vocabulary), std::move(tokenizer),
           std::move(manifest)};
 }
 

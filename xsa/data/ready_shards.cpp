@@ -17,6 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// In a folder that xsa prepare is at work on.
+constexpr const char* kJournalName = "journal.json";
+
 /// "fineweb_train_000001.bin" -> fineweb, train, 000001, bin
 std::set<std::string> words_of(const fs::path& file) {
   std::set<std::string> words;
@@ -80,6 +83,8 @@ bool is_prepared(const fs::path& folder) {
 std::optional<ReadyShards> find_in_folder(const std::string& source) {
   const fs::path folder = source;
   if (is_prepared(folder)) return ReadyShards{folder / kManifestName, {}, {}};
+  check_usage(!fs::exists(folder / kJournalName), "data.source '", source,
+              "': xsa prepare has not finished this folder; run the same command again");
   if (fs::exists(folder / "train.bin") && fs::exists(folder / "val.bin")) {
     check_usage(!fs::exists(folder / "meta.pkl"), "data.source '", source,
                 "': nanoGPT's data of characters (meta.pkl), whose ids are of an alphabet of its "
@@ -173,8 +178,8 @@ Dataset open_prepared(const fs::path& manifest_path, std::unique_ptr<text::Token
                 made_with, "', but data.tokenizer is '", tokenizer->name(),
                 "'; set data.tokenizer to '", made_with, "'");
     const std::int64_t vocabulary = tokenizer->vocabulary_size();
-    return {open_split(folder, manifest.at("train"), vocabulary),
-            open_split(folder, manifest.at("validation"), vocabulary), std::move(tokenizer),
+    return {open_split(folder, manifest, "train", vocabulary),
+            open_split(folder, manifest, "validation", vocabulary), std::move(tokenizer),
             std::move(manifest)};
   } catch (const Json::exception& error) {
     throw Error(cat(manifest_path.string(), ": not a manifest of xsa prepare: ", error.what(),
@@ -197,11 +202,14 @@ std::optional<ReadyShards> find_ready_shards(const std::string& source) {
   return by_name(source, files);
 }
 
-Split open_split(const fs::path& folder, const Json& entry, std::int64_t vocabulary) {
+Split open_split(const fs::path& folder, const Json& manifest, const char* name,
+                 std::int64_t vocabulary) {
+  const Json& entry = manifest.at(name);
+  const bool raw = manifest.value("format", "llmc") == "nanogpt";
   std::vector<fs::path> paths;
   for (const Json& shard : entry.at("shards"))
     paths.push_back(folder / shard.at("file").get<std::string>());
-  Split split{TokenStream(paths, format_of(paths), vocabulary),
+  Split split{TokenStream(paths, raw ? ShardFormat::kNanoGpt : ShardFormat::kLlmC, vocabulary),
               entry.at("bytes").get<std::int64_t>()};
   const auto expected = entry.at("tokens").get<std::int64_t>();
   check(split.tokens.size() == expected, folder.string(), ": expected ", expected,

@@ -25,7 +25,9 @@ std::optional<ReadyShards> find_ready_shards(const std::string& source);
 /// where the manifest names another tokenizer; Error for what is wrong with a file.
 Dataset open_ready_shards(const ReadyShards& shards, std::unique_ptr<text::Tokenizer> tokenizer);
 
-/// The split that a manifest's entry describes. Throws Error where a shard is not as it says.
-Split open_split(const std::filesystem::path& folder, const Json& entry, std::int64_t vocabulary);
+/// The split "train" or "validation" that a folder's manifest describes. Throws Error where a shard
+/// is not as it says, or lacks; Json's exceptions for a manifest that is none.
+Split open_split(const std::filesystem::path& folder, const Json& manifest, const char* split,
+                 std::int64_t vocabulary);
 
 }  // namespace xsa::data
