@@ -77,3 +77,11 @@ def write_records(folder, count, complete):
         files[task] = folder / f"{task}.parquet"
         pyarrow.parquet.write_table(table.replace_schema_metadata(None), files[task])
     return files
+
+
+def write_text(path, count=60):
+    """A text of some thousands of tokens, not all of it ASCII."""
+    rows = stream(REAL["hellaswag"]).slice(0, count).to_pylist()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n\n".join(row["ctx"] + " Élan, naïve “quotes”…" for row in rows))
+    return path

@@ -83,16 +83,20 @@ Json journal_header(const model::Gpt& model, const text::Tokenizer& tokenizer,
           {"tokens", fingerprint(asked.items).substr(0, 16)}};
 }
 
-Json truncated(const Questions& questions, std::int64_t context) {
-  Json counts = Json::object();
+/// Requests of each task, and how many of them the model sees only the end of.
+std::pair<Json, Json> count_requests(const Questions& questions, std::int64_t context) {
+  Json all = Json::object(), cut = Json::object();
   for (const tasks::TaskSamples& task : questions.tasks) {
-    std::int64_t count = 0;
+    std::int64_t requests = 0, truncated = 0;
     for (const tasks::Sample& sample : task.samples)
-      for (const tasks::Request& request : sample.requests)
-        count += is_truncated({request.context_ids, request.continuation_ids}, context);
-    counts[task.task] = count;
+      for (const tasks::Request& request : sample.requests) {
+        ++requests;
+        truncated += is_truncated({request.context_ids, request.continuation_ids}, context);
+      }
+    all[task.task] = requests;
+    cut[task.task] = truncated;
   }
-  return counts;
+  return {all, cut};
 }
 
 Json summarize(const Questions& questions, std::span<const tasks::Score> scores,
@@ -171,9 +175,11 @@ Json evaluate(const model::Gpt& model, const text::Tokenizer& tokenizer, const Q
   facts.end = seconds_since_1970();
 
   Json results = tasks::with_facts(summarize(questions, scores, asked.requests, options), facts);
+  const auto [requests, truncated] = count_requests(questions, scorer.context());
   results["xsa"] = {{"requests", asked.requests},
+                    {"task_requests", requests},
+                    {"truncated", truncated},
                     {"windows", std::ssize(asked.items) - asked.requests},
-                    {"truncated", truncated(questions, scorer.context())},
                     {"tokens_computed", scorer.tokens_computed()},
                     {"rows_scored", scorer.rows_scored()},
                     {"scoring_seconds", facts.end - facts.start}};
