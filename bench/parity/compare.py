@@ -2,7 +2,8 @@
 
 import math
 
-TOLERANCE = 1e-4  # of a log-likelihood
+TOLERANCE = 1e-4  # of a log-likelihood; but the harness sums in fp32, whose last places are coarser
+LAST_PLACES = 2**-22  # two of them, relative, where one below -420 comes to more than that
 # A perplexity is exp(-mean): its relative error is the log-likelihoods' absolute one.
 RELATIVE = {"perplexity": 1e-4, "perplexity_stderr": 1e-3, "bits_per_byte": 1e-6}
 
@@ -21,7 +22,12 @@ class Comparison:
             for one, other in zip(their_choices, our_choices, strict=True)
         ]
         self.requests = len(pairs)
-        self.largest = max(abs(one[0] - other[0]) for one, other in pairs)
+        differences = [(abs(one[0] - other[0]), abs(one[0])) for one, other in pairs]
+        self.largest, self.largest_at = max(differences)
+        self.close = all(
+            difference <= max(TOLERANCE, LAST_PLACES * size) for difference, size in differences
+        )
+        self.beyond = sum(difference > TOLERANCE for difference, _ in differences)
         self.finite = all(math.isfinite(value) for pair in pairs for value, _ in pair)
         self.greedy = sum(bool(one[1]) for one, _ in pairs)
         self.greedy_differs = sum(bool(one[1]) != bool(other[1]) for one, other in pairs)
@@ -41,7 +47,7 @@ class Comparison:
     def passed(self):
         return (
             self.finite
-            and self.largest <= TOLERANCE
+            and self.close
             and not self.greedy_differs
             and not self.metrics_differ
         )
@@ -51,6 +57,8 @@ class Comparison:
             "records": self.records,
             "requests": self.requests,
             "largest_log_likelihood_difference": self.largest,
+            "of_a_log_likelihood_of": -self.largest_at,
+            "differences_beyond_1e-4": self.beyond,
             "greedy": self.greedy,
             "greedy_differences": self.greedy_differs,
             "metrics": self.metrics,
@@ -67,7 +75,8 @@ def figures(row):
 
 def table(comparisons):
     lines = [
-        f"{'task':18}{'records':>8}{'requests':>9}{'|d ll|':>10}{'greedy':>8}  metrics",
+        f"{'task':18}{'records':>8}{'requests':>9}{'max |d|':>10}{'of ll':>8}{'> 1e-4':>8}"
+        f"{'greedy':>8}  metrics",
     ]
     for c in comparisons:
         shown = ", ".join(
@@ -76,6 +85,7 @@ def table(comparisons):
         verdict = "equal" if not c.metrics_differ else "DIFFER: " + ", ".join(c.metrics_differ)
         greedy = f"{c.greedy}" + (f" ({c.greedy_differs} differ)" if c.greedy_differs else "")
         lines.append(
-            f"{c.task:18}{c.records:8}{c.requests:9}{c.largest:10.1e}{greedy:>8}  {verdict}: {shown}"
+            f"{c.task:18}{c.records:8}{c.requests:9}{c.largest:10.1e}{-c.largest_at:8.0f}"
+            f"{c.beyond:8}{greedy:>8}  {verdict}: {shown}"
         )
     return "\n".join(lines)

@@ -7,12 +7,16 @@
 
 #include "xsa/base/error.h"
 #include "xsa/cli/command.h"
+#include "xsa/cli/eval_model.h"
+#include "xsa/load/load.h"
 #include "xsa/tasks/load.h"
 
 namespace xsa::cli {
 
 const char* const kEvalExamples = R"(Examples:
-  xsa eval --tasks hellaswag,piqa --data records/ --dump-requests requests.jsonl
+  xsa eval runs/first --tasks hellaswag,piqa --data records/
+  xsa eval gpt2/ --data records/ --output evaluations/gpt2      all tasks; killed, it continues
+  xsa eval runs/first --text book.txt                           perplexity and bits per byte
   xsa eval --data records/ --limit 20 --dump-requests -     look at what a model is asked
   xsa eval --tasks piqa --data piqa=validation.jsonl --dump-requests -
 )";
@@ -43,54 +47,87 @@ std::string task_table() {
   return text;
 }
 
-struct Options {
-  std::string tasks = "all", requests, tokenizer = "gpt2";
-  std::vector<std::string> data;
-  std::optional<std::int64_t> limit;
-};
-
-std::vector<tasks::TaskSamples> load(const Options& options, const text::Tokenizer& tokenizer) {
-  const std::vector<const tasks::Task*> chosen = tasks::parse_tasks(options.tasks);
-  const tasks::DataPlaces places = tasks::parse_places(options.data);
-  for (const auto& [name, path] : places.named)
-    check_usage(std::any_of(chosen.begin(), chosen.end(),
-                            [&](const tasks::Task* task) { return task->name == name; }),
-                "--data ", name, "=...: this task is not in --tasks ", options.tasks);
-  std::vector<tasks::TaskSamples> loaded;
-  for (const tasks::Task* task : chosen)
-    loaded.push_back(tasks::load_samples(
-        *task, places, tokenizer, options.limit, [](const std::string& warning) {
-          std::fprintf(stderr, "xsa: warning: %s\n", warning.c_str());
-        }));
-  return loaded;
+void warn(const std::string& warning) {
+  std::fprintf(stderr, "xsa: warning: %s\n", warning.c_str());
 }
 
-void run(const Options& options) {
-  check_usage(!options.requests.empty(), "expected --dump-requests FILE");
-  check_usage(options.limit.value_or(1) >= 1, "--limit: expected 1 record or more, got ",
-              options.limit.value_or(1));
-  const auto tokenizer = text::make_tokenizer(options.tokenizer);
-  tasks::write_requests(load(options, *tokenizer), options.requests);
+/// Tasks are meant where they are named, or their records; --text alone asks for no task.
+void choose_tasks(EvalArguments& arguments, bool wants_requests) {
+  eval::QuestionOptions& questions = arguments.questions;
+  check_usage(questions.limit.value_or(1) >= 1, "--limit: expected 1 record or more, got ",
+              questions.limit.value_or(1));
+  if (questions.tasks.empty() && (!questions.data.empty() || wants_requests))
+    questions.tasks = "all";
+  check_usage(!questions.tasks.empty() || !questions.texts.empty(),
+              "eval: expected --data DIR with the tasks' records, or --text FILE; see xsa eval "
+              "--help");
+}
+
+void dump_requests(EvalArguments arguments, const std::string& file) {
+  std::string name = arguments.tokenizer;
+  if (name.empty()) name = arguments.model.empty() ? "gpt2" : load::load(arguments.model).tokenizer;
+  check_usage(arguments.questions.texts.empty(),
+              "--dump-requests: writes the requests of tasks; "
+              "leave out --text");
+  const auto tokenizer = text::make_tokenizer(name);
+  tasks::write_requests(eval::load_questions(arguments.questions, *tokenizer, 1, warn).tasks, file);
+}
+
+void run(EvalArguments arguments, const std::string& requests_file) {
+  choose_tasks(arguments, !requests_file.empty());
+  if (!requests_file.empty()) return dump_requests(arguments, requests_file);
+  check_usage(!arguments.model.empty(),
+              "eval: expected a model: a checkpoint, a run folder, or a GPT-2 in Hugging Face's "
+              "format; or --dump-requests FILE to see what one would be asked");
+  evaluate_model(arguments);
 }
 
 }  // namespace
 
 std::function<void()> declare_eval(CLI::App& command) {
-  const auto options = std::make_shared<Options>();
+  const auto arguments = std::make_shared<EvalArguments>();
+  const auto requests_file = std::make_shared<std::string>();
   command.footer(cat(kEvalExamples, task_table(), kWhere));
-  command.add_option("--tasks", options->tasks, "names with commas between, or all")
-      ->default_str("all");
+  command.add_option("model", arguments->model,
+                     "a checkpoint, a run folder (its newest one), or a GPT-2 folder in Hugging "
+                     "Face's format");
+  command.add_option("--tasks", arguments->questions.tasks,
+                     "names with commas between, or all (the default where there is --data)");
   command
-      .add_option("--data", options->data,
+      .add_option("--data", arguments->questions.data,
                   "folder of the tasks' records; or TASK=PATH, a file or folder of one task")
       ->allow_extra_args(false);
-  command.add_option("--limit", options->limit, "the first N records of each task alone");
+  command
+      .add_option("--text", arguments->questions.texts,
+                  "a text file: its perplexity and bits per byte, in windows; may be repeated")
+      ->allow_extra_args(false);
+  command.add_option("--limit", arguments->questions.limit,
+                     "the first N records of each task alone");
+  command.add_option("--output", arguments->output,
+                     "folder for results.json, samples_TASK.jsonl and scores.jsonl; with it, the "
+                     "same command continues a killed evaluation");
+  command.add_flag("--json", arguments->json, "print results as JSON in place of the table");
+  command
+      .add_option("--batch-size", arguments->budget.items,
+                  "at most N requests at once (1: nothing is shared); default: as many as "
+                  "--batch-tokens allows")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--batch-tokens", arguments->budget.tokens, "tokens computed at once")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option("--bootstrap-iters", arguments->resamples,
+                  "resamples for the standard error of perplexity; 0: no standard errors")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--threads", arguments->threads, "default: one a core")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--tokenizer", arguments->tokenizer,
+                     "gpt2 or byte; default: the model's own, without a model gpt2");
   command.add_option(
-      "--dump-requests", options->requests,
+      "--dump-requests", *requests_file,
       "write every request as a line of JSON to FILE (-: standard output) and leave");
-  command.add_option("--tokenizer", options->tokenizer, "with --dump-requests: gpt2 or byte")
-      ->default_str("gpt2");
-  return [options] { run(*options); };
+  return [arguments, requests_file] { run(*arguments, *requests_file); };
 }
 
 }  // namespace xsa::cli

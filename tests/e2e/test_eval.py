@@ -1,0 +1,170 @@
+"""`xsa eval` as a user runs it: held to lm-evaluation-harness's figures, killed, refused."""
+
+import json
+import math
+import re
+import signal
+import time
+
+import pytest
+from conftest import ROOT
+from gpt2_folder import write_gpt2
+
+GOLDEN = json.loads((ROOT / "tests" / "golden" / "evaluation_scores.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory):
+    return write_gpt2(tmp_path_factory.mktemp("models") / "gpt2")
+
+
+@pytest.fixture
+def golden_data(tmp_path):
+    """The golden records, a file a task."""
+    folder = tmp_path / "records"
+    folder.mkdir()
+    for task, case in GOLDEN.items():
+        lines = [json.dumps(record) for record in case["records"]]
+        (folder / f"{task}.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def write_piqa(folder, count):
+    folder.mkdir(exist_ok=True)
+    records = [
+        {
+            "goal": f"To find house number {number},",
+            "sol1": "walk down the street." + " And on." * (number % 7),
+            "sol2": "swim up the river.",
+            "label": number % 2,
+        }
+        for number in range(count)
+    ]
+    lines = [json.dumps(record) for record in records]
+    (folder / "piqa.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def wait_for_lines(process, path, count):
+    """Until the file has more lines than `count`, or the process has ended."""
+    while process.poll() is None:
+        if path.exists() and path.read_bytes().count(b"\n") > count:
+            break
+        time.sleep(0.001)
+
+
+def scores_of(folder, task):
+    """[[(log-likelihood, greedy) a choice] a record]"""
+    rows = [json.loads(line) for line in (folder / f"samples_{task}.jsonl").open()]
+    return [
+        [(float(value), greedy == "True") for value, greedy in row["filtered_resps"]]
+        for row in rows
+    ]
+
+
+def results_of(folder):
+    return json.loads((folder / "results.json").read_text())["results"]
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 32])
+def test_the_harness_says_the_same_of_the_golden_records(xsa, gpt2, golden_data, batch_size):
+    options = ["--batch-size", batch_size] if batch_size else []
+    output = xsa.folder / "out"
+    done = xsa("eval", gpt2, "--data", golden_data, "--output", output, *options)
+    for task, case in GOLDEN.items():
+        for ours, theirs in zip(scores_of(output, task), case["scores"], strict=True):
+            for one, other in zip(ours, theirs, strict=True):
+                assert one == (pytest.approx(other[0], abs=1e-4), other[1]), task
+        results = results_of(output)[task]
+        for name, expected in case["results"].items():
+            tolerance = 1e-3 if name.startswith("perplexity") else 1e-12
+            if expected == "N/A":
+                assert results[name] == expected, f"{task} {name}"
+            else:
+                assert results[name] == pytest.approx(expected, rel=tolerance), f"{task} {name}"
+    assert any(score[0][1] for score in GOLDEN["lambada_openai"]["scores"])
+    for word in ("|hellaswag", "acc_norm", "perplexity", "Stderr"):
+        assert word in done.stdout
+
+
+def test_a_killed_evaluation_continues_to_the_same_results(xsa, gpt2):
+    data = write_piqa(xsa.folder / "records", 300)
+    whole, killed = xsa.folder / "whole", xsa.folder / "killed"
+    command = ("eval", gpt2, "--tasks", "piqa", "--data", data, "--batch-size", 2, "--output")
+    xsa(*command, whole)
+    journal = killed / "scores.jsonl"
+    for minimum in (2, 150):
+        process = xsa.start(*command, killed)
+        wait_for_lines(process, journal, minimum)
+        process.kill()
+        process.communicate()
+        assert not (killed / "results.json").exists(), "killed too late to show anything"
+        kept = journal.read_bytes().count(b"\n")
+    xsa(*command, killed)
+    assert results_of(killed) == results_of(whole)
+    assert scores_of(killed, "piqa") == scores_of(whole, "piqa")
+    lines = journal.read_text().splitlines()
+    assert len(lines) == 1 + 600 and kept > 100, "each request is scored once"
+
+
+def test_ctrl_c_keeps_what_is_done(xsa, gpt2):
+    data = write_piqa(xsa.folder / "records", 300)
+    command = ("eval", gpt2, "--data", f"piqa={data}/piqa.jsonl", "--tasks", "piqa")
+    command += ("--batch-size", 1, "--output", "out")
+    process = xsa.start(*command)
+    wait_for_lines(process, xsa.folder / "out" / "scores.jsonl", 2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130, errors
+    assert "the same command continues from here" in errors
+    xsa(*command)
+
+
+def test_scores_of_another_model_or_of_other_records_are_not_taken(xsa, gpt2):
+    data = write_piqa(xsa.folder / "records", 3)
+    command = ("--tasks", "piqa", "--data", data, "--output", "out")
+    xsa("eval", gpt2, *command)
+    other = write_gpt2(xsa.folder / "other", seed=2)
+    done = xsa("eval", other, *command, expect=2)
+    assert "holds scores of another evaluation: model (" in done.stderr
+    write_piqa(data, 4)
+    done = xsa("eval", gpt2, *command, expect=2)
+    assert "requests (6 there, 8 now)" in done.stderr
+
+
+def test_a_model_of_ours_on_a_text(xsa):
+    xsa("train", "tiny.toml", "--text", "text.txt", "--name", "run", "--train.steps=20")
+    text = (xsa.folder / "text.txt").read_bytes()[:5000]
+    (xsa.folder / "held.txt").write_bytes(text)
+    done = xsa("eval", "runs/run", "--text", "held.txt", "--json")
+    found = json.loads(done.stdout)["results"]["held.txt"]
+    assert 0 < found["bits_per_byte,none"] < 8
+    assert found["byte_perplexity,none"] == pytest.approx(2 ** found["bits_per_byte,none"])
+    words = len(re.split(rb"\s+", text))
+    assert found["word_perplexity,none"] == pytest.approx(
+        math.exp(found["bits_per_byte,none"] * math.log(2) * len(text) / words)
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ([], "expected --data DIR"),
+        (["--data", "records"], "expected a model"),
+        (["none", "--data", "records"], "expected a folder: a checkpoint"),
+        (["GPT2", "--tasks", "piqa,pica", "--data", "records"], "pica"),
+        (["GPT2", "--tasks", "piqa"], "piqa"),
+        (["GPT2", "--text", "nothing.txt"], "nothing.txt"),
+        (["GPT2", "--text", "empty.txt"], "empty file"),
+        (["GPT2", "--text", "text.txt", "--batch-size", "0"], "--batch-size"),
+        (["GPT2", "--tasks", "piqa", "--data", "records", "--output", "text.txt"], "text.txt"),
+    ],
+)
+def test_what_cannot_be_done_is_said(xsa, gpt2, words, text):
+    write_piqa(xsa.folder / "records", 2)
+    (xsa.folder / "empty.txt").write_text("")
+    words = [str(gpt2) if word == "GPT2" else word for word in words]
+    process = xsa.start("eval", *words)
+    _, errors = process.communicate()
+    assert process.returncode in (1, 2)
+    assert text in errors
