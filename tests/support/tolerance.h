@@ -116,6 +116,12 @@ inline double rotary_tolerance(double largest, kernels::Type type) {
   return (u + (u + stored) * std::sqrt(2.0)) * largest;
 }
 
+/// For a sum in fp32 of `terms` products of standard normals: it walks to sqrt(terms), and each of
+/// as many roundings is of that size.
+inline double linear_tolerance(std::int64_t terms, double slack = 4) {
+  return slack * unit_roundoff(kernels::Type::kFloat32) * (2 + static_cast<double>(terms));
+}
+
 /// Largest errors of the fp32 LayerNorm of a residual sum, rows of `width`, where sums, normed
 /// values and gradients have magnitudes up to these. Mean and variance are sums of `width`
 /// roundings (their square root, as they fall both ways); what is stored is rounded once more.

@@ -19,6 +19,7 @@ constexpr char kExamples[] = R"(Examples:
   xsa compare --text my.txt --seeds 3    on your text, three times, with mean and spread
   xsa train --model.attention=standard --name base
   xsa diagnose runs/base                 how much of its attention only repeats its own value?
+  xsa generate runs/base --prompt "O, "  let it speak
 
 xsa COMMAND --help tells more. Exit codes: 0 done, 1 failed, 2 usage, 130 and 143 interrupted (state saved).)";
 
@@ -161,6 +162,8 @@ Invocation parse(const std::vector<std::string>& words) {
                kEvalExamples, declare_eval);
 
   add_declared("tokenize", "text to token ids, or back", kTokenizeExamples, declare_tokenize);
+
+  add_declared("generate", "continue a text with a model", kGenerateExamples, declare_generate);
 
   std::vector<std::string> rest = words;
   arguments.overrides = take_overrides(rest);

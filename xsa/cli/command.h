@@ -49,5 +49,7 @@ std::function<void()> declare_tokenize(CLI::App& command);
 extern const char* const kTokenizeExamples;
 std::function<void()> declare_eval(CLI::App& command);
 extern const char* const kEvalExamples;
+std::function<void()> declare_generate(CLI::App& command);
+extern const char* const kGenerateExamples;
 
 }  // namespace xsa::cli

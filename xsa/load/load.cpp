@@ -7,6 +7,7 @@
 #include "xsa/checkpoint/hugging_face.h"
 #include "xsa/load/gpt2.h"
 #include "xsa/load/tensors.h"
+#include "xsa/text/gpt2_tokenizer.h"
 
 namespace xsa::load {
 namespace {
@@ -29,13 +30,14 @@ Loaded from_checkpoint(const fs::path& path) {
     parameter.tensor.copy_(to_float(data, reader.folder().string()));
   }
   const Json settings = reader.recipe().value("data", Json::object());
-  return {std::move(model), settings.value("tokenizer", "")};
+  return {std::move(model), settings.value("tokenizer", ""), {}};
 }
 
 Loaded from_hugging_face(const fs::path& path) {
   model::Gpt model = gpt2(checkpoint::HuggingFaceFolder(path));
   const bool knows_gpt2 = model.config().vocab_size >= kGpt2Vocabulary;
-  return {std::move(model), knows_gpt2 ? "gpt2" : ""};
+  const bool has_merges = fs::exists(path / "merges.txt");
+  return {std::move(model), knows_gpt2 ? "gpt2" : "", has_merges ? path : fs::path()};
 }
 
 }  // namespace
@@ -52,7 +54,11 @@ std::unique_ptr<text::Tokenizer> tokenizer_of(const Loaded& loaded, const std::s
   const std::int64_t rows = loaded.model.config().vocab_size;
   check_usage(!wanted.empty(), "no tokenizer is known for the model's vocabulary of ", rows,
               "; name one with --tokenizer");
-  auto tokenizer = text::make_tokenizer(wanted);
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  if (wanted == "gpt2" && !loaded.vocabulary.empty())
+    tokenizer = std::make_unique<text::Gpt2Tokenizer>(loaded.vocabulary);
+  else
+    tokenizer = text::make_tokenizer(wanted);
   check_usage(tokenizer->vocabulary_size() <= rows, "tokenizer '", tokenizer->name(), "' has ",
               tokenizer->vocabulary_size(), " tokens, the model's embedding ", rows,
               " rows; use the model's own tokenizer");

@@ -14,6 +14,7 @@ namespace xsa::load {
 struct Loaded {
   model::Gpt model;
   std::string tokenizer;  // as text::make_tokenizer knows it; "" where the folder tells none
+  std::filesystem::path vocabulary;  // a folder with GPT-2's vocabulary; empty: the installed one
 };
 
 /// `path`: a checkpoint's folder, a run's (its newest checkpoint), or one with config.json. Throws

@@ -69,6 +69,14 @@ void SequenceCache::truncate(std::int64_t length) {
   length_ = length;
 }
 
+void SequenceCache::copy_from(const SequenceCache& other) {
+  check_usage(other.length_ <= capacity(), "SequenceCache: expected at most its capacity of ",
+              capacity(), " tokens, got ", other.length_);
+  length_ = other.length_;
+  const c10::InferenceMode guard;
+  keys_values_.narrow(2, 0, length_).copy_(other.keys_values_.narrow(2, 0, length_));
+}
+
 Decoder::Decoder(const Gpt& model, at::ScalarType type) : config_(model.config()) {
   check_usage(type == at::kFloat || type == at::kBFloat16,
               "Decoder: expected weights as Float or BFloat16, got ", type);
@@ -96,12 +104,6 @@ Decoder::Decoder(const Gpt& model, at::ScalarType type) : config_(model.config()
   final_norm_ = norm("transformer.ln_f");
   if (config_.position == "rope")
     rope_ = rope_tables(config_.context, config_.head_dim, config_.rope_base);
-}
-
-at::Tensor Decoder::Linear::operator()(const at::Tensor& x) const {
-  if (weight.scalar_type() == at::kFloat) return at::linear(x, weight, bias);
-  return at::linear(x.to(weight.scalar_type()), weight, bias.defined() ? bias.to(weight) : bias)
-      .to(at::kFloat);
 }
 
 at::Tensor Decoder::normalize(const Norm& norm, const at::Tensor& x) const {

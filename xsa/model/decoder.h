@@ -11,6 +11,7 @@
 
 #include "xsa/model/config.h"
 #include "xsa/model/gpt.h"
+#include "xsa/model/linear.h"
 
 namespace xsa::model {
 
@@ -25,6 +26,8 @@ class SequenceCache {
   std::int64_t capacity() const { return keys_values_.size(2); }
   /// Forgets all but the first `length` tokens. Throws UsageError for more than there are.
   void truncate(std::int64_t length);
+  /// Becomes as long as `other`, with its content. Throws UsageError where there is no room.
+  void copy_from(const SequenceCache& other);
 
  private:
   friend class Decoder;
@@ -57,10 +60,6 @@ class Decoder {
   at::Tensor logits(const at::Tensor& hidden, std::int64_t vocabulary = 0) const;
 
  private:
-  struct Linear {
-    at::Tensor weight, bias;  // [out, in]; bias fp32, or undefined
-    at::Tensor operator()(const at::Tensor& x) const;
-  };
   struct Norm {
     at::Tensor weight, bias;
   };

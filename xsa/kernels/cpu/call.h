@@ -57,6 +57,16 @@ struct RotaryCall {
   Strided x, y;
 };
 
+/// A linear layer of few rows (xsa/kernels/linear.h).
+struct LinearCall {
+  std::int64_t rows = 0, inputs = 0, outputs = 0;
+  Element type = Element::kFloat32;  // of the weight
+  const float* x = nullptr;
+  const void* weight = nullptr;
+  const float* bias = nullptr;
+  float* y = nullptr;
+};
+
 struct DecodeCall;  // decode_call.h
 
 /// The exclusion alone (xsa/kernels/exclude.h).
@@ -110,6 +120,8 @@ struct Kernels {
   void (*add_layer_norm_gradients)(const AddLayerNormCall&, std::int64_t begin, std::int64_t end,
                                    float* dweight, float* dbias);
   ExcludeKernels exclude;
+  /// Outputs [begin, end) of all rows.
+  void (*linear)(const LinearCall&, std::int64_t begin, std::int64_t end);
 };
 
 /// Null where this build has none for the machine's architecture.

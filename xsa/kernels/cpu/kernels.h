@@ -6,6 +6,7 @@
 #include "xsa/kernels/cpu/exclude.h"
 #include "xsa/kernels/cpu/forward.h"
 #include "xsa/kernels/cpu/layer_norm.h"
+#include "xsa/kernels/cpu/linear.h"
 #include "xsa/kernels/cpu/rope.h"
 
 namespace xsa::kernels::cpu {
@@ -24,7 +25,8 @@ constexpr Kernels kernels_named(const char* name) {
           rotary_tokens,
           add_layer_norm_rows,
           add_layer_norm_gradients,
-          exclude_kernels()};
+          exclude_kernels(),
+          linear_outputs};
 }
 
 }  // namespace

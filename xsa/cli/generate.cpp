@@ -1,0 +1,238 @@
+#include "xsa/generate/generate.h"
+
+#include <ATen/Parallel.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <deque>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <sstream>
+
+#include "xsa/base/error.h"
+#include "xsa/base/file.h"
+#include "xsa/base/progress.h"
+#include "xsa/base/signals.h"
+#include "xsa/cli/command.h"
+#include "xsa/generate/utf8_stream.h"
+#include "xsa/load/load.h"
+
+namespace xsa::cli {
+
+const char* const kGenerateExamples = R"(Examples:
+  xsa generate runs/demo/exclusive-seed1337 --prompt "KING: "
+  xsa generate gpt2/ --prompt "Once upon a time" --top-k 40 --temperature 0.8
+  xsa generate runs/first --prompts lines.txt --samples 3 --json
+  echo -n "The answer is" | xsa generate gpt2/ --prompt-file - --temperature 0 --no-prompt
+
+MODEL is a run, a checkpoint, or a GPT-2 in Hugging Face's format (config.json, model.safetensors). The text goes to
+standard output as it comes, speed to standard error. Without a prompt a text is begun. The same seed gives the same
+text, whatever else is generated beside it.)";
+
+namespace {
+
+using generate::Continuation;
+using generate::GenerateConfig;
+using text::Token;
+
+struct Options {
+  std::string model, tokenizer, dtype = "float32";
+  std::vector<std::string> prompts, prompt_files;
+  std::string prompt_lines;
+  std::int64_t threads = 0;
+  bool no_prompt = false, json = false;
+  std::vector<std::pair<std::string, std::unique_ptr<std::string>>> settings;  // of GenerateConfig
+};
+
+std::string read_input(const std::string& path) {
+  if (path != "-") return read_file(path);
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+std::vector<std::string> prompts_of(const Options& options) {
+  std::vector<std::string> prompts = options.prompts;
+  for (const std::string& path : options.prompt_files) prompts.push_back(read_input(path));
+  if (!options.prompt_lines.empty()) {
+    std::istringstream lines(read_input(options.prompt_lines));
+    for (std::string line; std::getline(lines, line);) prompts.push_back(line);
+    check_usage(!prompts.empty(), options.prompt_lines, ": expected a prompt a line, got no line");
+  }
+  if (prompts.empty()) prompts.emplace_back();
+  return prompts;
+}
+
+/// One text after the other, each as it comes: what another sequence says meanwhile waits.
+class Printer {
+ public:
+  Printer(const text::Tokenizer& tokenizer, const std::vector<std::string>& prompts,
+          const GenerateConfig& config, bool with_prompt)
+      : tokenizer_(tokenizer),
+        prompts_(prompts),
+        samples_(static_cast<std::size_t>(config.samples)),
+        with_prompt_(with_prompt),
+        texts_(prompts.size() * samples_) {
+    begin();
+  }
+  void token(std::size_t sequence, Token token) {
+    texts_[sequence].waiting += tokenizer_.decode({token});
+    if (sequence == current_) show();
+  }
+  void done(std::size_t sequence) {
+    texts_[sequence].done = true;
+    while (current_ < texts_.size() && texts_[current_].done) {
+      show();
+      print(stream_.finish() + "\n");
+      ++current_;
+      begin();
+    }
+  }
+  /// The line of a text that was left unfinished.
+  void leave() {
+    if (current_ < texts_.size()) print(stream_.finish() + "\n");
+  }
+
+ private:
+  struct Text {
+    std::string waiting;
+    bool done = false;
+  };
+
+  void begin() {
+    if (current_ == texts_.size()) return;
+    const std::size_t prompt = current_ / samples_;
+    if (texts_.size() > 1)
+      print(cat(current_ > 0 ? "\n" : "", "--- prompt ", prompt + 1, ", sample ",
+                current_ % samples_ + 1, "\n"));
+    if (with_prompt_) print(stream_.add(prompts_[prompt]));
+    show();
+  }
+  void show() {
+    print(stream_.add(texts_[current_].waiting));
+    texts_[current_].waiting.clear();
+  }
+  static void print(const std::string& text) {
+    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+    check(written && std::fflush(stdout) == 0, "standard output: cannot write");
+  }
+
+  const text::Tokenizer& tokenizer_;
+  const std::vector<std::string>& prompts_;
+  std::size_t samples_;
+  bool with_prompt_;
+  std::vector<Text> texts_;
+  std::size_t current_ = 0;
+  generate::Utf8Stream stream_;
+};
+
+std::string rates(const generate::Timing& timing) {
+  const auto rate = [](std::int64_t tokens, double seconds) {
+    return short_count(seconds > 0 ? static_cast<double>(tokens) / seconds : 0);
+  };
+  return cat(timing.prompt_tokens, " tokens read, ",
+             rate(timing.prompt_tokens, timing.prompt_seconds), " tokens/s; ", timing.new_tokens,
+             " generated, ", rate(timing.new_tokens, timing.step_seconds), " tokens/s");
+}
+
+Json to_json(const Options& options, const GenerateConfig& config, const text::Tokenizer& tokenizer,
+             const std::vector<std::string>& prompts, const std::vector<std::vector<Token>>& ids,
+             const std::vector<Continuation>& results, const generate::Timing& timing) {
+  Json list = Json::array();
+  for (const Continuation& each : results) {
+    list.push_back({{"prompt", prompts[each.prompt]},
+                    {"sample", each.sample},
+                    {"text", tokenizer.decode(each.tokens)},
+                    {"ending", generate::name_of(each.ending)},
+                    {"prompt_tokens", ids[each.prompt]},
+                    {"tokens", each.tokens}});
+    if (config.log_probabilities) list.back()["log_probabilities"] = each.log_probabilities;
+  }
+  return {{"model", options.model},
+          {"tokenizer", tokenizer.name()},
+          {"dtype", options.dtype},
+          {"settings", xsa::to_json(config)},
+          {"continuations", list},
+          {"prompt_tokens", timing.prompt_tokens},
+          {"prompt_seconds", timing.prompt_seconds},
+          {"new_tokens", timing.new_tokens},
+          {"step_seconds", timing.step_seconds}};
+}
+
+void run(const Options& options) {
+  GenerateConfig config;
+  for (const auto& [key, text] : options.settings)
+    if (!text->empty()) apply_text(config, key, *text, "generate");
+  const std::vector<std::string> prompts = prompts_of(options);
+  if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
+
+  const load::Loaded loaded = load::load(options.model);
+  const auto tokenizer = load::tokenizer_of(loaded, options.tokenizer);
+  const model::Decoder decoder(loaded.model,
+                               options.dtype == "bfloat16" ? at::kBFloat16 : at::kFloat);
+  std::vector<std::vector<Token>> ids(prompts.size());
+  for (std::size_t n = 0; n < prompts.size(); ++n) tokenizer->encode(prompts[n], ids[n]);
+
+  std::optional<Printer> printer;
+  generate::Events events;
+  events.stop = [] { return stop_signal() != 0; };
+  if (!options.json) {
+    printer.emplace(*tokenizer, prompts, config, !options.no_prompt);
+    events.token = [&](std::size_t sequence, Token token) { printer->token(sequence, token); };
+    events.done = [&](std::size_t sequence) { printer->done(sequence); };
+  }
+  generate::Timing timing;
+  const std::vector<Continuation> results =
+      generate::generate(decoder, {tokenizer->vocabulary_size(), tokenizer->end_of_text()}, ids,
+                         config, events, &timing);
+  if (stop_signal() != 0) {
+    if (printer) printer->leave();
+    throw Interrupted(stop_signal(), "stopped");
+  }
+  if (options.json) {
+    const Json json = to_json(options, config, *tokenizer, prompts, ids, results, timing);
+    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    check(std::fflush(stdout) == 0, "standard output: cannot write");
+  } else {
+    std::fprintf(stderr, "%s\n", rates(timing).c_str());
+  }
+}
+
+std::string flag_of(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return "--" + name;
+}
+
+}  // namespace
+
+std::function<void()> declare_generate(CLI::App& command) {
+  const auto options = std::make_shared<Options>();
+  command.add_option("model", options->model, "a run, a checkpoint, or a Hugging Face folder")
+      ->required();
+  command.add_option("--prompt", options->prompts, "what to continue; may be given several times")
+      ->allow_extra_args(false);
+  command
+      .add_option("--prompt-file", options->prompt_files,
+                  "a file that is one prompt; -: standard input")
+      ->allow_extra_args(false);
+  command.add_option("--prompts", options->prompt_lines,
+                     "a file with a prompt a line; -: standard input");
+  for (const FieldHelp& field : help_of<GenerateConfig>()) {
+    std::string& text =
+        *options->settings.emplace_back(field.name, std::make_unique<std::string>()).second;
+    if (field.type == detail::type_name<bool>())
+      command.add_flag_callback(flag_of(field.name), [&text] { text = "true"; }, field.help);
+    else
+      command.add_option(flag_of(field.name), text, field.help)->default_str(field.default_value);
+  }
+  command.add_option("--tokenizer", options->tokenizer, "byte or gpt2; by default the model's own");
+  command.add_option("--dtype", options->dtype, "of the weights: float32 or bfloat16")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->default_str("float32");
+  command.add_option("--threads", options->threads, "CPU threads; 0: all cores")
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--no-prompt", options->no_prompt, "print only what is new");
+  command.add_flag("--json", options->json, "print texts, ids and timing as JSON, at the end");
+  return [options] { run(*options); };
+}
+
+}  // namespace xsa::cli
