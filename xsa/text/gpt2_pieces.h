@@ -6,7 +6,9 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -20,7 +22,14 @@ class Gpt2Pieces {
 
   /// The end of the piece that begins at `begin` < text.size().
   std::size_t end_of_piece(std::string_view text, std::size_t begin) const {
-    std::size_t at = begin;
+    std::size_t at = begin + (text[begin] == ' ');
+    if (at + kEight <= text.size()) {  // most pieces: a word of ASCII letters
+      const std::size_t letters = leading_ascii_letters(text.data() + at);
+      at += letters;
+      if (letters > 0)
+        return letters < kEight && byte(text, at) < 0x80 ? at : end_of_run(text, at, kLetter);
+    }
+    at = begin;
     Kind kind = byte_kinds_[byte(text, at)];
     if (text[at] == ' ' && at + 1 < text.size()) {
       const Character next = character(text, at + 1);
@@ -47,6 +56,20 @@ class Gpt2Pieces {
  private:
   enum Kind : std::uint8_t { kOther, kLetter, kNumber, kSpace, kMore };  // kMore: a byte of several
 
+  static constexpr std::size_t kEight = 8;
+
+  /// Of the eight bytes at `bytes`, without a branch.
+  static std::size_t leading_ascii_letters(const char* bytes) {
+    static_assert(std::endian::native == std::endian::little, "the first byte is the lowest");
+    constexpr std::uint64_t kOnes = 0x0101010101010101, kHigh = 0x80 * kOnes;
+    std::uint64_t eight;
+    std::memcpy(&eight, bytes, sizeof eight);
+    const std::uint64_t lower = (eight & ~kHigh) | 0x20 * kOnes;
+    const std::uint64_t from_a = lower + (0x80 - 'a') * kOnes;       // high bit: not below 'a'
+    const std::uint64_t after_z = lower + (0x80 - 'z' - 1) * kOnes;  // high bit: beyond 'z'
+    const std::uint64_t others = (~from_a | after_z | eight) & kHigh;
+    return static_cast<std::size_t>(std::countr_zero(others)) / 8;
+  }
   static unsigned char byte(std::string_view text, std::size_t at) {
     return static_cast<unsigned char>(text[at]);
   }

@@ -7,31 +7,6 @@
 #include "xsa/text/pair_merger.h"
 
 namespace xsa::text {
-namespace {
-
-/// The key of `size` <= PieceKey::kLongest bytes; sixteen are read where `end` allows.
-PieceKey key_of(const char* piece, std::size_t size, const char* end) {
-  constexpr std::size_t kWidth = 16;
-  std::array<char, kWidth> copy{};
-  if (static_cast<std::size_t>(end - piece) < kWidth) {
-    std::memcpy(copy.data(), piece, size);
-    piece = copy.data();
-  }
-  PieceKey key;
-  std::memcpy(&key.low, piece, 8);
-  std::memcpy(&key.high, piece + 8, 8);
-  if (size < 8) {
-    key.low &= (std::uint64_t{1} << 8 * size) - 1;
-    key.high = 0;
-  } else {
-    key.high &= (std::uint64_t{1} << 8 * (size - 8)) - 1;
-  }
-  key.high |= std::uint64_t{size} << 56;
-  return key;
-}
-
-}  // namespace
-
 /// Encodes one text at a time, remembering the ids of short pieces: most words come again.
 class Gpt2Tokenizer::Encoder {
  public:
@@ -39,6 +14,8 @@ class Gpt2Tokenizer::Encoder {
       : vocabulary_(tokenizer.vocabulary_), pieces_(tokenizer.pieces_), merger_(vocabulary_) {}
 
   void encode(std::string_view text, std::vector<Token>& ids) {
+    const std::size_t likely = ids.size() + text.size() / 3;
+    if (likely > ids.capacity()) ids.reserve(std::max(likely, 2 * ids.capacity()));
     ids_ = &ids;
     end_ = text.data() + text.size();
     for (std::size_t begin = 0; begin < text.size();) {
@@ -50,38 +27,44 @@ class Gpt2Tokenizer::Encoder {
   }
 
  private:
-  static constexpr std::size_t kRemembered = 7;  // ids of one piece
-  struct Entry {
-    PieceKey key{0, 0};  // no piece's
-    std::array<Id, kRemembered> ids{};
-    std::uint16_t count = 0;
+  /// A short piece of several tokens.
+  struct Known {
+    PieceKey key;  // its free bits: how many ids
+    std::array<Id, 8> ids{};
   };
-  static constexpr int kEntryBits = 13;
+  static constexpr int kKnownBits = 15;
+  static constexpr std::size_t kMost = 8;  // ids of a known piece
 
   void encode_piece(std::string_view piece) {
     if (piece.size() > PieceKey::kLongest) return encode_long(piece);
-    const PieceKey key = key_of(piece.data(), piece.size(), end_);
-    Entry& entry = entries_[key.hash() >> (64 - kEntryBits)];
-    if (entry.key == key) {
-      make_room(kRemembered);
-      for (std::size_t i = 0; i < kRemembered; ++i) waiting_[count_ + i] = entry.ids[i];
-      count_ += entry.count;
-    } else {
-      merged_.clear();
-      encode_new(piece);
-      append(merged_);
-      if (merged_.size() > kRemembered) return;
-      entry.key = key;
-      entry.count = static_cast<std::uint16_t>(merged_.size());
-      std::copy(merged_.begin(), merged_.end(), entry.ids.begin());
+    const PieceKey key = key_of(piece);
+    make_room(kMost);
+    if (const Id id = vocabulary_.find(key); id != kNoId) {
+      waiting_[count_++] = id;
+      return;
     }
+    Known& known = known_[key.hash() >> (64 - kKnownBits)];
+    if (!known.key.is_of(key)) return encode_unknown(piece, key, known);
+    for (std::size_t i = 0; i < known.ids.size(); ++i) waiting_[count_ + i] = known.ids[i];
+    count_ += known.key.high >> 48;
   }
 
-  /// Into merged_.
-  void encode_new(std::string_view piece) {
-    if (piece.size() <= Gpt2Vocabulary::kLongestToken)
-      if (const Id id = vocabulary_.find(piece); id != kNoId) return merged_.push_back(id);
+  PieceKey key_of(std::string_view piece) const {
+    constexpr std::size_t kRead = 16;
+    if (end_ - piece.data() >= std::ptrdiff_t{kRead}) return {piece.data(), piece.size()};
+    std::array<char, kRead> padded{};
+    std::memcpy(padded.data(), piece.data(), piece.size());
+    return {padded.data(), piece.size()};
+  }
+
+  void encode_unknown(std::string_view piece, const PieceKey& key, Known& known) {
+    merged_.clear();
     merger_.merge(piece, merged_);
+    append(merged_);
+    if (merged_.size() > known.ids.size()) return;
+    std::copy(merged_.begin(), merged_.end(), known.ids.begin());
+    known.key = key;
+    known.key.high |= std::uint64_t{merged_.size()} << 48;
   }
 
   /// What no token spans falls apart into pieces that may be known: most characters of Chinese.
@@ -98,7 +81,7 @@ class Gpt2Tokenizer::Encoder {
   void encode_part(std::string_view part) {
     if (part.size() <= PieceKey::kLongest) return encode_piece(part);
     merged_.clear();
-    encode_new(part);
+    merger_.merge(part, merged_);
     append(merged_);
   }
 
@@ -124,7 +107,7 @@ class Gpt2Tokenizer::Encoder {
   const Gpt2Vocabulary& vocabulary_;
   const Gpt2Pieces& pieces_;
   PairMerger merger_;
-  std::vector<Entry> entries_ = std::vector<Entry>(std::size_t{1} << kEntryBits);
+  std::vector<Known> known_ = std::vector<Known>(std::size_t{1} << kKnownBits);
   std::vector<Id> merged_;
   std::array<Token, 4096> waiting_;  // the next ids, on their way to *ids_
   std::size_t count_ = 0;

@@ -76,6 +76,12 @@ std::string merges_of(const fs::path& path) {
   return text.substr(text.find('\n') + 1);
 }
 
+PieceKey padded_key(std::string_view piece) {
+  std::array<char, 16> padded{};
+  std::memcpy(padded.data(), piece.data(), piece.size());
+  return PieceKey(padded.data(), piece.size());
+}
+
 std::optional<fs::path> first_that_exists(const fs::path& folder,
                                           std::initializer_list<const char*> names) {
   for (const char* name : names)
@@ -93,8 +99,9 @@ Gpt2Vocabulary::Gpt2Vocabulary(const fs::path& folder) {
   bytes_.reserve(std::size_t{1} << 19);
   offsets_.reserve(kTokens + 1);
   offsets_.push_back(0);
-  slots_.assign(kTokenSlots, kNoId);
-  pairs_.assign(kPairSlots, Pair{});
+  sizes_.reserve(kTokens);
+  short_tokens_.assign(kSlots, PieceKey());
+  pairs_.assign(kSlots, Pair{});
   byte_tokens_.assign(256, kNoId);
   byte_pairs_.assign(std::size_t{1} << 16, kNoId);
   halves_.assign(256, Halves{kNoId, kNoId});
@@ -135,36 +142,32 @@ void Gpt2Vocabulary::add_merges(std::string_view lines) {
   }
 }
 
-std::size_t Gpt2Vocabulary::token_slot(std::string_view bytes) {
-  std::uint64_t hash = bytes.size();
-  while (!bytes.empty()) {
-    std::uint64_t eight = 0;
-    const std::size_t size = std::min(bytes.size(), sizeof eight);
-    std::memcpy(&eight, bytes.data(), size);
-    hash = (hash ^ eight) * 0x9E3779B97F4A7C15;
-    hash ^= hash >> 32;
-    bytes.remove_prefix(size);
-  }
-  return static_cast<std::size_t>(hash * 0xD6E8FEB86659FD93 >> (64 - 17));
-}
-
 Id Gpt2Vocabulary::find(std::string_view bytes) const {
-  for (std::size_t slot = token_slot(bytes);; slot = (slot + 1) & (kTokenSlots - 1))
-    if (slots_[slot] == kNoId || token(slots_[slot]) == bytes) return slots_[slot];
+  if (bytes.size() <= PieceKey::kLongest) return find(padded_key(bytes));
+  const auto found = long_tokens_.find(std::string(bytes));
+  return found == long_tokens_.end() ? kNoId : found->second;
 }
 
 void Gpt2Vocabulary::add_token(std::string_view bytes) {
-  std::size_t slot = token_slot(bytes);
-  while (slots_[slot] != kNoId) slot = (slot + 1) & (kTokenSlots - 1);
-  slots_[slot] = static_cast<Id>(offsets_.size() - 1);
+  const auto id = static_cast<Id>(sizes_.size());
+  if (bytes.size() <= PieceKey::kLongest) {
+    PieceKey key = padded_key(bytes);
+    std::size_t slot = key.hash() >> (64 - kSlotBits);
+    while (short_tokens_[slot].high != 0) slot = (slot + 1) & kSlotMask;
+    key.high |= std::uint64_t{id} << 48;
+    short_tokens_[slot] = key;
+  } else {
+    long_tokens_.emplace(bytes, id);
+  }
   bytes_ += bytes;
   offsets_.push_back(static_cast<std::uint32_t>(bytes_.size()));
+  sizes_.push_back(static_cast<std::uint8_t>(bytes.size()));
 }
 
 void Gpt2Vocabulary::add_pair(Halves halves, Id merged) {
   const std::uint32_t pair = std::uint32_t{halves.left} << 16 | halves.right;
   std::size_t slot = pair_slot(pair);
-  while (pairs_[slot].merged != kNoId) slot = (slot + 1) & (kPairSlots - 1);
+  while (pairs_[slot].merged != kNoId) slot = (slot + 1) & kSlotMask;
   pairs_[slot] = {pair, merged};
 }
 

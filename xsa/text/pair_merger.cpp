@@ -42,34 +42,51 @@ void PairMerger::merge_short(std::string_view piece, std::vector<Id>& ids) {
 }
 
 void PairMerger::merge_long(std::string_view piece, std::vector<Id>& ids) {
-  check(piece.size() < kNowhere / 3, "gpt2 tokenizer: expected words of less than 1.4 GB, got ",
-        piece.size(), " bytes without a border; is this text?");
-  const auto count = static_cast<std::uint32_t>(piece.size());
-  tokens_.resize(count);
-  next_.resize(count);
-  before_.resize(count);
-  first_.resize(Gpt2Vocabulary::kTokens, kNowhere);
-  used_.resize(Gpt2Vocabulary::kTokens / 64 + 1, 0);
-  candidates_.clear();
-  lowest_word_ = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    tokens_[i] = vocabulary_.byte_token(piece[i]);
-    next_[i] = i + 1 < count ? i + 1 : kNowhere;
-    before_[i] = i - 1;  // kNowhere for 0
-    if (i + 1 < count) add_candidate(i, vocabulary_.merge_bytes(piece[i], piece[i + 1]));
-  }
+  if (piece.size() >= kNowhere)
+    throw Error(cat("gpt2 tokenizer: expected words of less than 4 GiB, got ", piece.size(),
+                    " bytes without a border; is this text?"));
+  start(piece);
   for (Id rank; (rank = lowest_rank()) != kNoId;) {
     take_candidates(rank);
     merge_candidates(rank);
   }
-  for (std::uint32_t i = 0; i != kNowhere; i = next_[i]) ids.push_back(tokens_[i]);
+  for (std::size_t i = 0; i < piece.size(); i += vocabulary_.size_of(tokens_[i]))
+    ids.push_back(tokens_[i]);
+}
+
+void PairMerger::start(std::string_view piece) {
+  tokens_.resize(piece.size());
+  candidates_.clear();
+  free_ = kNowhere;
+  first_.resize(Gpt2Vocabulary::kTokens, kNowhere);
+  used_.resize(Gpt2Vocabulary::kTokens / 64 + 1, 0);
+  lowest_word_ = 0;
+  for (std::size_t i = 0; i < piece.size(); ++i) tokens_[i] = vocabulary_.byte_token(piece[i]);
+  for (std::size_t i = 0; i + 1 < piece.size(); ++i)
+    add_candidate(static_cast<std::uint32_t>(i), vocabulary_.merge_bytes(piece[i], piece[i + 1]));
 }
 
 void PairMerger::add_candidate(std::uint32_t place, Id merged) {
   if (merged == kNoId) return;
-  candidates_.push_back({place, first_[merged]});
-  first_[merged] = static_cast<std::uint32_t>(candidates_.size() - 1);
-  used_[merged / 64] |= std::uint64_t{1} << merged % 64;
+  std::uint32_t& first = first_[merged];
+  if (first == kNowhere || candidates_[first].count == Candidates::kMost) {
+    first = new_candidates(first);
+    used_[merged / 64] |= std::uint64_t{1} << merged % 64;
+  }
+  Candidates& part = candidates_[first];
+  part.places[part.count++] = place;
+}
+
+std::uint32_t PairMerger::new_candidates(std::uint32_t next) {
+  if (free_ == kNowhere) {
+    candidates_.push_back({next, 0, {}});
+    return static_cast<std::uint32_t>(candidates_.size() - 1);
+  }
+  const std::uint32_t part = free_;
+  free_ = candidates_[part].next;
+  candidates_[part].next = next;
+  candidates_[part].count = 0;
+  return part;
 }
 
 Id PairMerger::lowest_rank() {
@@ -83,8 +100,13 @@ Id PairMerger::lowest_rank() {
 /// Into places_, from left to right: the order matters where pairs overlap, as in "aaa".
 void PairMerger::take_candidates(Id merged) {
   places_.clear();
-  for (std::uint32_t i = first_[merged]; i != kNowhere; i = candidates_[i].next)
-    places_.push_back(candidates_[i].place);
+  for (std::uint32_t i = first_[merged], next; i != kNowhere; i = next) {
+    const Candidates& part = candidates_[i];
+    for (std::uint32_t k = part.count; k > 0; --k) places_.push_back(part.places[k - 1]);
+    next = part.next;
+    candidates_[i].next = free_;
+    free_ = i;
+  }
   first_[merged] = kNowhere;
   used_[merged / 64] &= ~(std::uint64_t{1} << merged % 64);
   std::reverse(places_.begin(), places_.end());
@@ -92,21 +114,21 @@ void PairMerger::take_candidates(Id merged) {
 }
 
 void PairMerger::merge_candidates(Id merged) {
-  const Gpt2Vocabulary::Halves halves = vocabulary_.halves(merged);
+  const auto size_of = [&](Id id) { return static_cast<std::uint32_t>(vocabulary_.size_of(id)); };
+  const auto [left, right] = vocabulary_.halves(merged);
+  const std::uint32_t left_size = size_of(left), right_size = size_of(right);
   for (const std::uint32_t place : places_) {
-    const std::uint32_t right = next_[place];
-    // A merge since may have taken either half.
-    if (tokens_[place] != halves.left || right == kNowhere || tokens_[right] != halves.right)
-      continue;
-    const std::uint32_t after = next_[right], left = before_[place];
-    tokens_[place] = merged;
-    tokens_[right] = kNoId;
-    next_[place] = after;
-    if (after != kNowhere) {
-      before_[after] = place;
-      add_candidate(place, vocabulary_.merge(merged, tokens_[after]));
+    const std::size_t middle = std::size_t{place} + left_size, end = middle + right_size;
+    // A merge since may have taken either half; no token begins where one of its kind has been
+    // taken.
+    if (tokens_[place] != left || end > tokens_.size() || tokens_[middle] != right) continue;
+    tokens_[middle] = kNoId;
+    tokens_[place] = tokens_[end - 1] = merged;
+    if (end < tokens_.size()) add_candidate(place, vocabulary_.merge(merged, tokens_[end]));
+    if (place > 0) {
+      const Id before = tokens_[place - 1];
+      add_candidate(place - size_of(before), vocabulary_.merge(before, merged));
     }
-    if (left != kNowhere) add_candidate(left, vocabulary_.merge(tokens_[left], merged));
   }
 }
 
