@@ -10,6 +10,7 @@ namespace xsa::text {
 namespace {
 
 constexpr std::size_t kShort = 96;
+constexpr std::size_t kKept = std::size_t{1} << 20;  // of a longer piece the memory is given back
 constexpr std::uint32_t kNowhere = 0xFFFFFFFF;
 
 }  // namespace
@@ -19,26 +20,36 @@ void PairMerger::merge(std::string_view piece, std::vector<Id>& ids) {
 }
 
 void PairMerger::merge_short(std::string_view piece, std::vector<Id>& ids) {
-  std::array<Id, kShort> tokens, ranks;  // ranks[i]: what tokens i and i + 1 merge into
-  std::size_t count = piece.size();
-  for (std::size_t i = 0; i < count; ++i) tokens[i] = vocabulary_.byte_token(piece[i]);
-  for (std::size_t i = 0; i + 1 < count; ++i)
-    ranks[i] = vocabulary_.merge_bytes(piece[i], piece[i + 1]);
-  while (count > 1) {
-    const auto last = ranks.begin() + static_cast<std::ptrdiff_t>(count - 1);
-    const auto lowest = std::min_element(ranks.begin(), last);
-    if (*lowest == kNoId) break;
-    const auto at = static_cast<std::size_t>(lowest - ranks.begin());
-    tokens[at] = *lowest;
-    std::copy(tokens.begin() + at + 2, tokens.begin() + count, tokens.begin() + at + 1);
-    if (at + 2 < count) {
-      std::copy(ranks.begin() + at + 2, ranks.begin() + count - 1, ranks.begin() + at + 1);
-      ranks[at] = vocabulary_.merge(tokens[at], tokens[at + 1]);
-    }
-    if (at > 0) ranks[at - 1] = vocabulary_.merge(tokens[at - 1], tokens[at]);
-    --count;
+  // By place, as in merge_long; ranks[i]: what the token at i and its right neighbour merge into.
+  std::array<Id, kShort> tokens, ranks;
+  std::array<std::uint8_t, kShort> next, before;
+  const std::size_t count = piece.size();
+  const std::size_t padded = (count + 7) / 8 * 8;
+  for (std::size_t i = 0; i < count; ++i) {
+    tokens[i] = vocabulary_.byte_token(piece[i]);
+    ranks[i] = i + 1 < count ? vocabulary_.merge_bytes(piece[i], piece[i + 1]) : kNoId;
+    next[i] = static_cast<std::uint8_t>(i + 1);
+    before[i] = static_cast<std::uint8_t>(i - 1);
   }
-  ids.insert(ids.end(), tokens.begin(), tokens.begin() + count);
+  std::fill(ranks.begin() + count, ranks.begin() + padded, kNoId);
+  while (true) {
+    Id lowest = kNoId;
+    for (std::size_t i = 0; i < padded; ++i) lowest = std::min(lowest, ranks[i]);
+    if (lowest == kNoId) break;
+    std::size_t at = 0;
+    while (ranks[at] != lowest) ++at;
+    const std::size_t right = next[at], after = next[right];
+    tokens[at] = lowest;
+    ranks[right] = kNoId;
+    next[at] = static_cast<std::uint8_t>(after);
+    ranks[at] = kNoId;
+    if (after < count) {
+      before[after] = static_cast<std::uint8_t>(at);
+      ranks[at] = vocabulary_.merge(lowest, tokens[after]);
+    }
+    if (at > 0) ranks[before[at]] = vocabulary_.merge(tokens[before[at]], lowest);
+  }
+  for (std::size_t i = 0; i < count; i = next[i]) ids.push_back(tokens[i]);
 }
 
 void PairMerger::merge_long(std::string_view piece, std::vector<Id>& ids) {
@@ -52,6 +63,7 @@ void PairMerger::merge_long(std::string_view piece, std::vector<Id>& ids) {
   }
   for (std::size_t i = 0; i < piece.size(); i += vocabulary_.size_of(tokens_[i]))
     ids.push_back(tokens_[i]);
+  if (piece.size() > kKept) tokens_ = {}, candidates_ = {}, places_ = {};
 }
 
 void PairMerger::start(std::string_view piece) {
