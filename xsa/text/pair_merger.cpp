@@ -109,7 +109,8 @@ Id PairMerger::lowest_rank() {
   return kNoId;
 }
 
-/// Into places_, from left to right: the order matters where pairs overlap, as in "aaa".
+/// Into places_, as they were added. The order matters where pairs overlap, as in "aaa": these are
+/// pairs of equal tokens, which all come up while one rank is worked off, from left to right.
 void PairMerger::take_candidates(Id merged) {
   places_.clear();
   for (std::uint32_t i = first_[merged], next; i != kNowhere; i = next) {
@@ -122,7 +123,6 @@ void PairMerger::take_candidates(Id merged) {
   first_[merged] = kNowhere;
   used_[merged / 64] &= ~(std::uint64_t{1} << merged % 64);
   std::reverse(places_.begin(), places_.end());
-  if (!std::is_sorted(places_.begin(), places_.end())) std::sort(places_.begin(), places_.end());
 }
 
 void PairMerger::merge_candidates(Id merged) {
