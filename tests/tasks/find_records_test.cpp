@@ -66,11 +66,15 @@ TEST(FindRecords, TakesAllShardsInOrder) {
                           "hellaswag/data/validation-00001-of-00002.parquet"));
 }
 
-TEST(FindRecords, RefusesMissingShards) {
+TEST(FindRecords, RefusesMissingShardsAndThoseOfTwoUploads) {
   const TempFolder folder;
   folder.write("hellaswag/data/validation-00000-of-00002.parquet", "");
   EXPECT_THAT(error_of([&] { found(folder, "hellaswag"); }),
               HasSubstr("expected 2 shards by its name, there are 1"));
+  folder.write("piqa/validation-00000-of-00001-aaaa.parquet", "");
+  EXPECT_EQ(found(folder, "piqa").size(), 1u);
+  folder.write("piqa/validation-00000-of-00001-bbbb.parquet", "");
+  EXPECT_THAT(error_of([&] { found(folder, "piqa"); }), HasSubstr("expected 1 shards"));
 }
 
 TEST(FindRecords, NeverMistakesAnotherConfigurationForTheTasks) {

@@ -58,7 +58,8 @@ TEST(LoadSamples, ChecksTheRecordsBeyondTheLimitToo) {
   EXPECT_EQ(samples.records, 2);
   folder.write("piqa.jsonl", std::string(kPiqa) + "\n{\"goal\": \"Wash\"}\n");
   EXPECT_THAT(error_of([&] { load("piqa", {.folder = folder.path()}, 1); }),
-              AllOf(HasSubstr("piqa: " + file.string() + ", record 1"), HasSubstr("is missing; the record has 'goal'")));
+              AllOf(HasSubstr("piqa: " + file.string() + ", record 1"),
+                    HasSubstr("is missing; the record has 'goal'")));
 }
 
 TEST(LoadSamples, NamesFileRecordAndChoiceOfATextThatCannotBeAsked) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <functional>
 
 #include "xsa/base/error.h"
@@ -53,19 +54,16 @@ Paths files_of_one_kind(const fs::path& folder,
   return {};
 }
 
-/// Throws Error unless names that count ("-00001-of-00003") are all there.
+/// Throws Error unless names that count ("-00001-of-00003", perhaps with a hash behind) are all
+/// there.
 void check_shards(const Paths& files) {
-  std::string stem = files.front().filename().string();
-  stem = stem.substr(0, stem.find('.'));
-  const std::size_t of = stem.rfind("-of-");
+  const std::string name = files.front().filename().string();
+  const std::size_t of = name.rfind("-of-");
   if (of == std::string::npos) return;
-  const std::string count = stem.substr(of + 4);
-  const bool digits =
-      !count.empty() && count.size() < 10 &&
-      std::all_of(count.begin(), count.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-  if (!digits || std::stoul(count) == files.size()) return;
-  throw Error(cat(files.front().string(), ": expected ", std::stoul(count),
-                  " shards by its name, there are ", files.size(), "; fetch the others"));
+  std::size_t count = 0;
+  const auto [end, error] = std::from_chars(name.data() + of + 4, name.data() + name.size(), count);
+  check(error != std::errc() || count == files.size(), files.front().string(), ": expected ", count,
+        " shards by its name, there are ", files.size(), "; fetch all, and those alone");
 }
 
 bool is_shard_of(const std::string& stem, const std::string& name) {
