@@ -200,6 +200,34 @@ SABOTAGES = [
         "1.0 / static_cast<double>(step_tokens() / config_.train.accumulation);",
         "test_train",
     ),
+    Sabotage(
+        "context-keeps-its-last-space",
+        "xsa/tasks/encode.cpp",
+        "text::rstrip(request.context)",
+        "std::string_view(request.context)",
+        "test_tasks",
+    ),
+    Sabotage(
+        "choices-measured-in-bytes",
+        "xsa/tasks/load.cpp",
+        "text::code_points(text)",
+        "static_cast<std::int64_t>(text.size())",
+        "test_tasks",
+    ),
+    Sabotage(
+        "last-of-equal-choices",
+        "xsa/tasks/metrics.cpp",
+        "value(i) > value(best)",
+        "value(i) >= value(best)",
+        "test_tasks",
+    ),
+    Sabotage(
+        "resampled-from-another-seed",
+        "xsa/tasks/statistics.cpp",
+        "static_cast<std::uint32_t>(index)",
+        "static_cast<std::uint32_t>(index + 1)",
+        "test_tasks",
+    ),
 ]
 
 

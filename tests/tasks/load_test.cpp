@@ -50,6 +50,13 @@ TEST(LoadSamples, CountsOnOverFilesAndKeepsTheRecords) {
   EXPECT_EQ(samples.samples[2].requests[1].choice, 1);
 }
 
+TEST(LoadSamples, MeasuresChoicesInCharacters) {
+  const TempFolder folder;
+  folder.write("piqa.jsonl", R"({"goal": "G", "sol1": " café", "sol2": "中😀", "label": 0})");
+  EXPECT_THAT(load("piqa", {.folder = folder.path()}).samples.samples[0].lengths,
+              ElementsAre(5, 2));
+}
+
 TEST(LoadSamples, ChecksTheRecordsBeyondTheLimitToo) {
   const TempFolder folder;
   const auto file = folder.write("piqa.jsonl", std::string(kPiqa) + "\n" + kPiqa + "\n");
