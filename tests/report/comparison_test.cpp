@@ -47,6 +47,38 @@ TEST_F(LoadComparison, ReadsRunsCurvesAndDiagnosis) {
   EXPECT_EQ(run.recipe["model"]["attention"], "exclusive");
 }
 
+TEST(LoadEvaluations, ReadsACurveForEachFigureOfEachTaskAndText) {
+  const TempFolder folder;
+  testing::write_comparison(folder.path(), {.evaluated = true});
+  const auto run = load_comparison(folder.path()).runs[1];
+  ASSERT_EQ(run.evaluations.size(), 5u);
+  const Curve& curve = run.evaluations.at({"piqa", "acc_norm"});
+  ASSERT_EQ(curve.step.size(), 6u);
+  EXPECT_EQ(curve.step, run.validation.step);
+  EXPECT_EQ(curve.tokens, run.validation.tokens);
+  EXPECT_EQ(curve.elapsed_s, run.validation.elapsed_s);
+  EXPECT_DOUBLE_EQ(curve.loss[2], 0.92 - 0.12 * run.validation.loss[2]);
+}
+
+TEST_F(LoadComparison, NamesWhatIsWrongWithAnEvaluation) {
+  const auto with = [&](const char* line) {
+    folder_.write("standard-seed1337/metrics.jsonl", line);
+    return error();
+  };
+  EXPECT_THAT(with("{\"type\": \"eval\", \"step\": 1, \"tokens\": 9}\n"),
+              HasSubstr(":1: expected \"name\""));
+  EXPECT_THAT(with("{\"type\": \"eval\", \"step\": 1, \"tokens\": 9, \"name\": \"a\"}\n"),
+              HasSubstr("expected \"metrics\""));
+  const std::string good =
+      "{\"type\": \"eval\", \"step\": 1, \"tokens\": 9, \"name\": \"a\", "
+      "\"metrics\": {\"acc\": null}}\n";
+  EXPECT_EQ(with(good.c_str()), "");
+  EXPECT_THAT(with((good + good).c_str()), HasSubstr(":2: expected steps to increase"));
+  EXPECT_THAT(with("{\"type\": \"eval\", \"step\": 1, \"tokens\": 9, \"name\": \"a\", "
+                   "\"metrics\": {\"acc\": \"x\"}}\n"),
+              HasSubstr("a number or null, got string"));
+}
+
 TEST_F(LoadComparison, NamesEveryMissingFile) {
   for (const char* const name : {"standard-seed1337/recipe.json", "exclusive-seed1337/summary.json",
                                  "exclusive-seed1337/metrics.jsonl", "compare.json"}) {

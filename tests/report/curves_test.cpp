@@ -65,5 +65,32 @@ TEST(PlotData, KeepsSeedsApartAndSubtractsWithinEach) {
             Json::parse("[0.0, 1.0, 2.0, 3.0]"));
 }
 
+TEST(PlotData, HoldsEachTasksFiguresAndOneOfEachText) {
+  const testing::TempFolder folder;
+  testing::write_comparison(folder.path(), {.seeds = {3, 4}, .evaluated = true});
+  Comparison comparison = load_comparison(folder.path());
+  comparison.runs[3].evaluations.clear();  // measured in some runs only
+  const Json data =
+      plot_data(comparison, summarize_runs({comparison.runs[0].record, comparison.runs[1].record}));
+  std::vector<std::string> figures;
+  for (const Json& evaluation : data["evaluations"])
+    figures.push_back(evaluation["name"].get<std::string>() + " " +
+                      evaluation["metric"].get<std::string>());
+  EXPECT_THAT(figures, ElementsAre("held_out.txt bits_per_byte", "piqa acc", "piqa acc_norm"));
+  const Json& curves = data["evaluations"][1]["curves"];
+  EXPECT_EQ(curves["standard"]["seeds"].size(), 2u);
+  EXPECT_EQ(curves["exclusive"]["seeds"].size(), 1u);
+  EXPECT_EQ(curves["exclusive"]["mean"]["step"].size(), 6u);
+}
+
+TEST(PlotData, HasNoEvaluationsWhereNoneWasAskedFor) {
+  const testing::TempFolder folder;
+  testing::write_comparison(folder.path(), {});
+  const Comparison comparison = load_comparison(folder.path());
+  const Json data =
+      plot_data(comparison, summarize_runs({comparison.runs[0].record, comparison.runs[1].record}));
+  EXPECT_TRUE(data["evaluations"].empty());
+}
+
 }  // namespace
 }  // namespace xsa::report

@@ -23,11 +23,12 @@ const Json kMachine = {{"cpu", "Example CPU @ 2.60GHz"},
 
 class MadeRun {
  public:
-  MadeRun(const std::string& attention, std::int64_t seed, double gain)
+  MadeRun(const std::string& attention, std::int64_t seed, const MadeComparison& made)
       : attention_(attention),
         seed_(seed),
         noise_(static_cast<std::mt19937::result_type>(seed * 2 + (attention == "exclusive"))),
-        gain_(attention == "exclusive" ? gain : 0) {
+        gain_(attention == "exclusive" ? made.gain : 0),
+        evaluated_(made.evaluated) {
     std::mt19937 shared(static_cast<std::mt19937::result_type>(seed));
     offset_ = 0.02 * std::normal_distribution<double>()(shared) + 0.004 * normal_(noise_);
   }
@@ -66,7 +67,7 @@ class MadeRun {
                      {"elapsed_s", kStepSeconds * static_cast<double>(step)}})
                    .dump() +
                "\n";
-      if (step % 50 == 0)
+      if (step % 50 == 0) {
         lines += Json({{"type", "validation"},
                        {"step", step},
                        {"tokens", step * kTokensPerStep},
@@ -74,7 +75,26 @@ class MadeRun {
                        {"bits_per_byte", loss_at(step) / std::log(2.0)}})
                      .dump() +
                  "\n";
+        for (const Json& evaluation : evaluations_at(step)) lines += evaluation.dump() + "\n";
+      }
     }
+    return lines;
+  }
+
+  Json evaluations_at(std::int64_t step) const {
+    Json lines = Json::array();
+    if (!evaluated_) return lines;
+    const double loss = loss_at(step), bits = 1.1 * loss / std::log(2.0);
+    const Json accuracy = {{"acc", 0.9 - 0.12 * loss}, {"acc_norm", 0.92 - 0.12 * loss}};
+    const Json text = {{"word_perplexity", std::exp2(5 * bits)},
+                       {"byte_perplexity", std::exp2(bits)},
+                       {"bits_per_byte", bits}};
+    for (const auto& [name, metrics] : {std::pair{"piqa", accuracy}, {"held_out.txt", text}})
+      lines.push_back({{"type", "eval"},
+                       {"step", step},
+                       {"tokens", step * kTokensPerStep},
+                       {"name", name},
+                       {"metrics", metrics}});
     return lines;
   }
 
@@ -126,6 +146,7 @@ class MadeRun {
   std::mt19937 noise_;
   std::normal_distribution<double> normal_;
   double offset_, gain_;
+  bool evaluated_;
 };
 
 /// Plain writes: nothing here has to survive a power cut, and syncing is slow.
@@ -144,7 +165,7 @@ void write_comparison(const fs::path& folder, const MadeComparison& made) {
   for (const std::int64_t seed : made.seeds) {
     seeds.push_back(seed);
     for (const char* const attention : {"standard", "exclusive"}) {
-      MadeRun run(attention, seed, made.gain);
+      MadeRun run(attention, seed, made);
       const std::string name = cat(attention, "-seed", seed);
       if (recipe.is_null()) recipe = run.recipe();
       write(folder / name / "recipe.json", run.recipe());

@@ -14,6 +14,7 @@ struct MadeComparison {
   std::vector<std::int64_t> seeds = {1337};
   double gain = 0.11;  // by which XSA's final losses are lower
   bool diagnosed = true;
+  bool evaluated = false;  // a task and a text beside each validation
 };
 
 /// Writes it into `folder`, which must be new or empty.

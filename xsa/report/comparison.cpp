@@ -31,44 +31,50 @@ const Json& member(const Json& json, const char* key, const char* expected,
 bool is_text(const Json& json) { return json.is_string(); }
 bool is_integer(const Json& json) { return json.is_number_integer(); }
 bool is_list(const Json& json) { return json.is_array(); }
+bool is_object(const Json& json) { return json.is_object(); }
 bool is_number(const Json& json) { return json.is_number(); }
 /// A loss that is not finite is written as null.
 bool is_number_or_null(const Json& json) { return json.is_number() || json.is_null(); }
 
-struct Metrics {
-  Curve train, validation;
-};
-
-void add_line(Metrics& metrics, const Json& line, const std::string& where) {
-  check(line.is_object(), where, ": expected a JSON object, got ", line.type_name());
-  const Json& type = member(line, "type", "text", is_text, where);
-  const bool is_train = type == "train";
-  if (!is_train && type != "validation") return;
-  Curve& curve = is_train ? metrics.train : metrics.validation;
+/// Adds a line's point with this value.
+void add_point(Curve& curve, const Json& line, const Json& value, const std::string& where) {
   const double step = member(line, "step", "an integer", is_integer, where).get<double>();
   check(curve.step.empty() || curve.step.back() < step, where, ": expected steps to increase, got ",
         step, " after ", curve.step.empty() ? 0 : curve.step.back());
-  member(line, "loss", "a number or null", is_number_or_null, where);
+  check(is_number_or_null(value), where, ": expected a number or null, got ", value.type_name());
   curve.step.push_back(step);
   curve.tokens.push_back(member(line, "tokens", "a number", is_number, where).get<double>());
   curve.elapsed_s.push_back(number_at(line, "elapsed_s"));
-  curve.loss.push_back(number_at(line, "loss"));
+  curve.loss.push_back(value.is_number() ? value.get<double>()
+                                         : std::numeric_limits<double>::quiet_NaN());
 }
 
-/// Validation lines carry no time: they get that of the last train line up to their step.
-void date_validation(Metrics& metrics) {
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < metrics.validation.step.size(); ++i) {
-    while (next < metrics.train.step.size() &&
-           metrics.train.step[next] <= metrics.validation.step[i])
-      ++next;
-    if (next > 0) metrics.validation.elapsed_s[i] = metrics.train.elapsed_s[next - 1];
+void add_line(Run& run, const Json& line, const std::string& where) {
+  check(line.is_object(), where, ": expected a JSON object, got ", line.type_name());
+  const Json& type = member(line, "type", "text", is_text, where);
+  if (type == "train" || type == "validation") {
+    const Json& loss = member(line, "loss", "a number or null", is_number_or_null, where);
+    add_point(type == "train" ? run.train : run.validation, line, loss, where);
+  } else if (type == "eval") {
+    const auto name = member(line, "name", "text", is_text, where).get<std::string>();
+    for (const auto& [metric, value] :
+         member(line, "metrics", "an object", is_object, where).items())
+      add_point(run.evaluations[{name, metric}], line, value, where);
   }
 }
 
-Metrics read_metrics(const fs::path& path) {
+/// Lines of validation and evaluation carry no time: they get that of the last train line up to
+/// their step.
+void set_times(Curve& curve, const Curve& train) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < curve.step.size(); ++i) {
+    while (next < train.step.size() && train.step[next] <= curve.step[i]) ++next;
+    if (next > 0) curve.elapsed_s[i] = train.elapsed_s[next - 1];
+  }
+}
+
+void read_metrics(Run& run, const fs::path& path) {
   const std::string content = read_file(path);
-  Metrics metrics;
   std::size_t number = 0;
   for (std::size_t begin = 0; begin < content.size();) {
     ++number;
@@ -82,10 +88,10 @@ Metrics read_metrics(const fs::path& path) {
     if (line.is_discarded() && cut_short) break;
     check(!line.is_discarded(), where, ": expected a JSON object on each line, got '",
           text.substr(0, 60), "'");
-    add_line(metrics, line, where);
+    add_line(run, line, where);
   }
-  date_validation(metrics);
-  return metrics;
+  set_times(run.validation, run.train);
+  for (auto& [key, curve] : run.evaluations) set_times(curve, run.train);
 }
 
 Json read_diagnose(const fs::path& path) {
@@ -108,9 +114,7 @@ Run load_run(const fs::path& folder, const Json& entry, const std::string& where
   run.record.summary = read_object(run.record.folder / "summary.json");
   run.record.diagnose = read_diagnose(run.record.folder / "diagnose.json");
   run.recipe = read_object(run.record.folder / "recipe.json");
-  const Metrics metrics = read_metrics(run.record.folder / "metrics.jsonl");
-  run.train = metrics.train;
-  run.validation = metrics.validation;
+  read_metrics(run, run.record.folder / "metrics.jsonl");
   return run;
 }
 

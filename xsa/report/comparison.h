@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "xsa/base/json.h"
@@ -32,15 +34,20 @@ std::string verdict(const Json& summary);
 /// The figures of summarize_runs as lines of aligned UTF-8 text; with `colour`, ANSI bold and dim.
 std::string terminal_table(const Json& summary, bool colour = false);
 
-/// One curve of metrics.jsonl; columns of equal length, NaN where unknown.
+/// One curve of metrics.jsonl; columns of equal length, NaN where unknown. `loss` is the value of
+/// curves of other figures as well.
 struct Curve {
   std::vector<double> step, tokens, elapsed_s, loss;
 };
+
+/// A task or a text, and the figure: {"piqa", "acc"}.
+using EvaluationKey = std::pair<std::string, std::string>;
 
 struct Run {
   RunRecord record;
   Json recipe;
   Curve train, validation;
+  std::map<EvaluationKey, Curve> evaluations;  // of the lines of type "eval"
 };
 
 struct Comparison {

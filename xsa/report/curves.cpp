@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -127,6 +128,29 @@ Json bars(const Json& summary) {
   return json;
 }
 
+/// Of a text, one of its three figures: the others say the same in other units.
+bool is_plotted(const std::string& metric) {
+  return metric != "word_perplexity" && metric != "byte_perplexity";
+}
+
+/// [{"name": "piqa", "metric": "acc", "curves": {"standard": ..., "exclusive": ...}}, ...]
+Json evaluations(const std::vector<Run>& runs) {
+  std::set<EvaluationKey> keys;
+  for (const Run& run : runs)
+    for (const auto& [key, curve] : run.evaluations)
+      if (is_plotted(key.second)) keys.insert(key);
+  Json json = Json::array();
+  for (const EvaluationKey& key : keys) {
+    const auto curve_of = [&](const Run& run) {
+      const auto found = run.evaluations.find(key);
+      return found == run.evaluations.end() ? Curve() : found->second;
+    };
+    json.push_back(
+        {{"name", key.first}, {"metric", key.second}, {"curves", both_attentions(runs, curve_of)}});
+  }
+  return json;
+}
+
 }  // namespace
 
 Curve mean_of(std::span<const Curve> curves) {
@@ -188,6 +212,7 @@ Json plot_data(const Comparison& comparison, const Json& summary) {
            {{"validation", differences(runs, &Run::validation, 0)},
             {"train", differences(runs, &Run::train, reach)}}},
           {"smoothed_over", 2 * reach + 1},
+          {"evaluations", evaluations(runs)},
           {"bars", bars(summary)}};
 }
 

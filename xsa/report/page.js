@@ -44,9 +44,9 @@
     return [...thin, mean];
   }
 
-  function attentionLines(key, abscissa, digits, markers) {
+  function attentionLines(curves, abscissa, digits, markers) {
     return attentions.filter((attention) => shown[attention]).flatMap((attention) =>
-      lines(data.curves[key][attention], abscissa, {
+      lines(curves[attention], abscissa, {
         name: names[attention], color: colour(attention), dash: attention === 'standard' ? 'dash' : 'solid',
         symbol: markers ? (attention === 'standard' ? 'circle' : 'diamond') : undefined,
       }, digits));
@@ -69,8 +69,8 @@
   }
 
   function drawLosses() {
-    draw('validation', attentionLines('validation', x, '.4f', true), layout(axes[x], 'nats/token'));
-    draw('train', attentionLines('train', x, '.4f', false), layout(axes[x], 'nats/token'));
+    draw('validation', attentionLines(data.curves.validation, x, '.4f', true), layout(axes[x], 'nats/token'));
+    draw('train', attentionLines(data.curves.train, x, '.4f', false), layout(axes[x], 'nats/token'));
   }
 
   function drawDifference() {
@@ -88,6 +88,33 @@
     draw('difference', traces, shape);
   }
 
+  // One small plot for each figure of each task and text; the names are the files' and stay text.
+  function addEvaluations() {
+    const section = document.getElementById('evaluations');
+    section.hidden = data.evaluations.length === 0;
+    data.evaluations.forEach(({name, metric}, index) => {
+      const figure = document.createElement('figure');
+      const caption = document.createElement('figcaption');
+      const small = document.createElement('small');
+      const plot = document.createElement('div');
+      figure.className = 'card';
+      small.textContent = metric.replaceAll('_', ' ');
+      caption.append(name, ' ', small);
+      plot.className = 'plot small';
+      plot.id = `evaluation-${index}`;
+      figure.append(caption, plot);
+      section.querySelector('.grid').append(figure);
+    });
+  }
+
+  function drawEvaluations() {
+    data.evaluations.forEach(({curves}, index) => {
+      const shape = layout(axes[x], '', {});
+      Object.assign(shape.margin, {l: 40, r: 10});
+      draw(`evaluation-${index}`, attentionLines(curves, x, '.4f', true), shape);
+    });
+  }
+
   // From 0 to the largest of the given quantities, hidden attentions included: choosing one does not move the axis.
   function layerRange(keys) {
     const values = keys.flatMap((key) => attentions.flatMap((attention) =>
@@ -102,7 +129,7 @@
       Object.assign(shape.margin, {l: 40, r: 10});
       Object.assign(shape.xaxis, {tickformat: 'd', dtick: layerStep()});
       Object.assign(shape.yaxis, {range: layerRange(outputs.includes(key) ? outputs : [key])});
-      draw(key, attentionLines(key, 'step', '.3f', true), shape);
+      draw(key, attentionLines(data.curves[key], 'step', '.3f', true), shape);
     }
   }
 
@@ -136,6 +163,7 @@
   function drawAll() {
     drawLosses();
     drawDifference();
+    drawEvaluations();
     drawLayers();
     drawBars();
   }
@@ -154,11 +182,13 @@
       for (const other of document.querySelectorAll('[data-x]')) other.setAttribute('aria-pressed', other === button);
       drawLosses();
       drawDifference();
+      drawEvaluations();
     });
   }
   if (data.curves.validation.standard.seeds.length < 2 && data.curves.validation.exclusive.seeds.length < 2)
     for (const note of document.querySelectorAll('.seeds')) note.remove();
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
   matchMedia('print').addEventListener('change', drawAll);
+  addEvaluations();
   drawAll();
 })();
