@@ -298,6 +298,10 @@ TEST_F(Training, WritesWhatIsEvaluatedBesideItsValidations) {
   EXPECT_THAT(found,
               ElementsAre("first 4", "second 4", "first 8", "second 8", "first 10", "second 10"));
   EXPECT_EQ(summary["evaluations"], (Json{last[4], last[5]}));
+  train(tiny(), *this / "plain");
+  EXPECT_TRUE(final_file(*this / "run", "model.safetensors") ==
+              final_file(*this / "plain", "model.safetensors"))
+      << "training does not depend on what is evaluated";
 }
 
 TEST_F(Training, EvaluatesOnceThoughItIsStoppedAndKilled) {
