@@ -55,7 +55,7 @@ std::vector<DecodeSequence> decode_sequences(const Call& call, std::int64_t spli
   return sequences;
 }
 
-void decode(const Kernels& kernels, const Call& call, const Parallel& parallel) {
+void decode(const Kernels& kernels, const Call& call, const Parallel& workers) {
   const Sizes& sizes = call.sizes;
   const std::int64_t heads = sizes.key_heads;
   if (sizes.batch * heads * sizes.queries == 0) return;
@@ -66,6 +66,12 @@ void decode(const Kernels& kernels, const Call& call, const Parallel& parallel) 
   decode.sequences = sequences.data();
   decode.state_floats =
       round_up(decode.rows * (round_up(sizes.value_dim, kernels.tile.lanes) + 2), 16);
+
+  // A few ten thousand numbers are read sooner than another thread is woken.
+  constexpr std::int64_t kFewNumbers = std::int64_t{1} << 16;
+  const std::int64_t numbers =
+      sizes.batch * heads * sizes.keys * (sizes.head_dim + sizes.value_dim);
+  const Parallel parallel = numbers <= kFewNumbers ? serial() : workers;
 
   const std::int64_t splits = sequences.back().first_split + sequences.back().splits;
   const bool merges = splits > sizes.batch;

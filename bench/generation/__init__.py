@@ -1,0 +1,1 @@
+"""`xsa generate` beside transformers' `generate`."""
