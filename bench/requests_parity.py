@@ -6,10 +6,15 @@ through both; LAMBADA gets texts of HellaSwag, the golden cases and awkward ones
 texts and token ids must be equal, in the same order. Exit code 1 where they are not.
 
     make eval-parity      sets up .setup/peer, builds, runs this and eval_parity.py
+
+With --file the counts are written as JSON (results/eval_requests.json).
 """
 
 import argparse
+import datetime
+import importlib.metadata
 import json
+import logging
 import os
 import pathlib
 import random
@@ -26,6 +31,7 @@ from parity import asked, peer, records
 import pyarrow
 import pyarrow.parquet
 
+logging.disable(logging.WARNING)  # the harness says of each task that ours overrides its own
 ALL = 1_000_000  # records: more than any task has
 SPACES = "  \t\n\u00a0\u2003\u3000\x1c\x85"
 AWKWARD = [*SPACES, *".,'s\u2019\u201caZ12_\u00e9\u4e2d\U0001f600\u200d\u0301"]
@@ -81,12 +87,35 @@ def dump(program, files, output):
     return lines
 
 
+def count_different(theirs, ours):
+    """Requests that differ in any key, or stand in one list alone; the first three are shown."""
+    pairs = zip(theirs, ours, strict=False)
+    different = [(one, other) for one, other in pairs if list(one.items()) != list(other.items())]
+    for one, other in different[:3]:
+        print(f"  theirs {one}\n  ours   {other}")
+    return len(different) + abs(len(theirs) - len(ours))
+
+
+def write_counts(file, counts):
+    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    result = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "commit": subprocess.run(git, capture_output=True, text=True).stdout.strip() or "unknown",
+        "against": {
+            name: importlib.metadata.version(name) for name in ("lm_eval", "transformers", "tokenizers")
+        },
+        "tasks": counts,
+    }
+    file.write_text(json.dumps(result, indent=1) + "\n")
+
+
 def main(words):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
     add("--xsa", type=pathlib.Path, default=ROOT / "build/bin/xsa", help="the program")
+    add("--file", type=pathlib.Path, help="also write the counts to this JSON file")
     add("--work", type=pathlib.Path, default=ROOT / "build/eval_parity", help="folder to work in")
     arguments = parser.parse_args(words)
     files = write_records(arguments.work / "requests")
@@ -94,18 +123,20 @@ def main(words):
     loaded = peer.task_manager(arguments.work / "requests", files).load(list(files))["tasks"]
     listener = asked.Listener(arguments.work / "tokenizer")
     print(f"{'task':18}{'requests':>9}{'token ids':>11}{'different':>11}")
-    wrong = 0
+    counts = {}
     for task in files:
         theirs = list(asked.requests_of(listener, loaded[task], task))
-        tokens = sum(len(r["context_ids"]) + len(r["continuation_ids"]) for r in theirs)
-        pairs = list(zip(theirs, ours[task]))
-        different = [pair for pair in pairs if list(pair[0].items()) != list(pair[1].items())]
-        missing = abs(len(theirs) - len(ours[task]))
-        print(f"{task:18}{len(theirs):9}{tokens:11}{len(different) + missing:11}")
-        for one, other in different[:3]:
-            print(f"  theirs {one}\n  ours   {other}")
-        wrong += len(different) + missing
+        counts[task] = {
+            "requests": len(theirs),
+            "token_ids": sum(len(r["context_ids"]) + len(r["continuation_ids"]) for r in theirs),
+            "different": count_different(theirs, ours[task]),
+        }
+        print(f"{task:18}{counts[task]['requests']:9}{counts[task]['token_ids']:11}", end="")
+        print(f"{counts[task]['different']:11}")
+    wrong = sum(count["different"] for count in counts.values())
     print("all equal" if not wrong else f"{wrong} NOT equal")
+    if arguments.file:
+        write_counts(arguments.file, counts)
     return 0 if not wrong else 1
 
 
