@@ -102,7 +102,8 @@ def write_counts(file, counts):
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "commit": subprocess.run(git, capture_output=True, text=True).stdout.strip() or "unknown",
         "against": {
-            name: importlib.metadata.version(name) for name in ("lm_eval", "transformers", "tokenizers")
+            name: importlib.metadata.version(name)
+            for name in ("lm_eval", "transformers", "tokenizers")
         },
         "tasks": counts,
     }

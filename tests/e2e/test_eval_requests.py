@@ -108,6 +108,15 @@ def test_bad_records_are_refused_with_their_place(xsa):
     assert not (xsa.folder / "out.jsonl").exists()
 
 
+def test_a_field_that_no_task_reads_must_be_text_all_the_same(xsa):
+    record = golden_cases()["piqa"][0]["record"]
+    broken = pyarrow.array([b"\xff"], pyarrow.binary()).view(pyarrow.string())
+    table = pyarrow.table({key: [value] for key, value in record.items()} | {"id": broken})
+    pyarrow.parquet.write_table(table, xsa.folder / "piqa.parquet")
+    words = ("eval", "--tasks", "piqa", "--data", ".", "--dump-requests", "-")
+    assert "piqa.parquet" in xsa(*words, expect=1).stderr
+
+
 @pytest.mark.parametrize(
     "words, expected",
     [

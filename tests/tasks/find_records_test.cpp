@@ -99,6 +99,13 @@ TEST(FindRecords, TakesValidationWhereThereIsNoTestSplit) {
   EXPECT_EQ(find_records(find_task("openbookqa"), folder.path()).split, "test");
 }
 
+TEST(FindRecords, LeavesWhatTheDatasetsLibraryKeptBeside) {
+  const TempFolder folder;
+  folder.write("piqa/validation/data-00000-of-00001.arrow", "");
+  folder.write("piqa/validation/cache-6f3c.arrow", "");
+  EXPECT_THAT(found(folder, "piqa"), ElementsAre("piqa/validation/data-00000-of-00001.arrow"));
+}
+
 TEST(FindRecords, LeavesASavedSplitThatIsAnother) {
   const TempFolder folder;
   folder.write("piqa/data-00000-of-00001.arrow", "");
@@ -133,6 +140,9 @@ TEST(NamedRecords, AreAFileOrAFolderOfTheTasksOwn) {
   const auto file = folder.write("a/x.jsonl", "");
   EXPECT_THAT(named_records(piqa, file).files, ElementsAre(file));
   EXPECT_THAT(named_records(piqa, folder / "a").files, ElementsAre(file));
+  folder.write("a/y.jsonl", "");
+  EXPECT_THAT(error_of([&] { named_records(piqa, folder / "a"); }),
+              HasSubstr("holds 2 files and none is called validation"));
   folder.write("a/validation.jsonl", "");
   EXPECT_THAT(named_records(piqa, folder / "a").files, ElementsAre(folder / "a/validation.jsonl"));
   folder.write("b/x.txt", "");

@@ -50,6 +50,13 @@ TEST(LoadSamples, CountsOnOverFilesAndKeepsTheRecords) {
   EXPECT_EQ(samples.samples[2].requests[1].choice, 1);
 }
 
+TEST(LoadSamples, KeepsFieldsThatTheTaskDoesNotRead) {
+  const TempFolder folder;
+  folder.write("piqa.jsonl", R"({"goal": "G", "sol1": "a", "sol2": "b", "label": 0, )"
+                             R"("passage": 5, "text": [null]})");
+  EXPECT_EQ(load("piqa", {.folder = folder.path()}).samples.samples[0].record.at("passage"), 5);
+}
+
 TEST(LoadSamples, MeasuresChoicesInCharacters) {
   const TempFolder folder;
   folder.write("piqa.jsonl", R"({"goal": "G", "sol1": " café", "sol2": "中😀", "label": 0})");

@@ -55,6 +55,15 @@ TEST(TaskFigures, HaveNoErrorForOneSampleOrWhereNoneIsWanted) {
   EXPECT_THAT(xsa::testing::error_of([&] { task_figures(task, {}, {}); }), HasSubstr("no samples"));
 }
 
+TEST(TaskFigures, LeaveOutAnErrorBeyondADouble) {
+  std::vector<std::vector<double>> values(20, {-1, 1});
+  values[0][0] = -9000;  // drawn twice in one resampling, the perplexity is beyond a double
+  const auto figures = task_figures(find_task("lambada_openai"), values, {.resamples = 1000});
+  EXPECT_GT(figures[0].value, 1e100);
+  EXPECT_FALSE(figures[0].error);
+  EXPECT_TRUE(figures[1].error);
+}
+
 TEST(TaskFigures, ReportProgressOfThePerplexity) {
   std::vector<std::string> reports;
   const std::vector<std::vector<double>> values = {{-1, 1}, {-2, 0}};

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+
 #include "tests/support/temp_folder.h"
+#include "tests/tasks/golden.h"
 
 namespace xsa::tasks {
 namespace {
@@ -38,6 +41,56 @@ TEST(Tasks, AreNineInAlphabeticalOrder) {
   EXPECT_THAT(names,
               ElementsAre("arc_easy", "boolq", "hellaswag", "lambada_openai", "lambada_standard",
                           "openbookqa", "piqa", "social_iqa", "winogrande"));
+}
+
+/// All records that differ from `record` in one place, at any depth, where it has each of `values`.
+void for_each_damage(Json& record, Json& place, const std::vector<Json>& values,
+                     const std::function<void()>& visit) {
+  const Json intact = place;
+  for (const Json& value : values) {
+    place = value;
+    visit();
+  }
+  place = intact;
+  if (!place.is_structured()) return;
+  for (std::size_t i = 0; i < place.size(); ++i) {
+    auto item = place.begin();
+    std::advance(item, static_cast<std::ptrdiff_t>(i));
+    for_each_damage(record, *item, values, visit);
+  }
+}
+
+TEST(Tasks, AnswerAnyDamagedRecordWithAnErrorOrAQuestion) {
+  const std::vector<Json> values = {nullptr,
+                                    true,
+                                    -1,
+                                    7,
+                                    1e300,
+                                    "",
+                                    " ",
+                                    "\xff",
+                                    "_",
+                                    "[",
+                                    Json::array(),
+                                    Json::object(),
+                                    Json::array({1, "a", nullptr}),
+                                    {{"text", 5}, {"label", "x"}},
+                                    {{"text", {"a", "b"}}, {"label", {"A", Json::object()}}}};
+  std::int64_t asked = 0, refused = 0;
+  for (const Json& golden : testing::golden_lines("task")) {
+    const Task& task = find_task(golden.at("task"));
+    Json record = golden.at("record");
+    for_each_damage(record, record, values, [&] {
+      try {
+        task.ask(Record(record, kWhere));
+        ++asked;
+      } catch (const Error&) {
+        ++refused;
+      }
+    });
+  }
+  EXPECT_GT(asked, 100);
+  EXPECT_GT(refused, 500);
 }
 
 TEST(Tasks, AreChosenByNameInTheOrderGiven) {

@@ -38,6 +38,7 @@ Paths subfolders(const fs::path& folder) {
 }
 
 /// The files in `folder` of the first kind of which there is one whose name without ending `fits`.
+/// cache-*.arrow are what the datasets library leaves beside a data set that it has worked on.
 Paths files_of_one_kind(const fs::path& folder,
                         const std::function<bool(const std::string& stem)>& fits) {
   const Paths all = entries(folder);
@@ -45,8 +46,8 @@ Paths files_of_one_kind(const fs::path& folder,
     Paths found;
     for (const fs::path& path : all) {
       const std::string name = path.filename().string();
-      if (name.ends_with(ending) && fits(name.substr(0, name.size() - ending.size())) &&
-          fs::is_regular_file(path))
+      if (name.ends_with(ending) && !name.starts_with("cache-") &&
+          fits(name.substr(0, name.size() - ending.size())) && fs::is_regular_file(path))
         found.push_back(path);
     }
     if (!found.empty()) return found;
@@ -112,7 +113,7 @@ std::string joined(std::string dataset, const std::string& by) {
   return slash == std::string::npos ? dataset : dataset.replace(slash, 1, by);
 }
 
-/// Newest snapshot of the hub's cache: the one that refs/main names, else the last by name.
+/// The snapshot in the hub's cache that refs/main names, else the last by name.
 fs::path snapshot(const fs::path& cache) {
   const fs::path main = cache / "refs" / "main";
   if (fs::exists(main)) {
@@ -239,6 +240,9 @@ RecordFiles named_records(const Task& task, const fs::path& path) {
   Paths all = files_of_one_kind(path, [](const std::string&) { return true; });
   check(!all.empty(), task.name, ": expected files of records (", kEndingsText, ") in ",
         path.string(), ", found none");
+  check(all.size() == 1 || all.front().string().find("-of-") != std::string::npos, task.name, ": ",
+        path.string(), " holds ", all.size(), " files and none is called ", task.split,
+        "; name the one that is meant");
   return checked(std::move(all), "");
 }
 

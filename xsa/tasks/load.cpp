@@ -20,14 +20,15 @@ struct Edition {
   std::int64_t records = 0, titled = 0, with_capitals = 0;
 
   void count(const Json& record) {
-    ++records;
-    const auto text_of = [&](const char* field) -> const std::string& {
-      return record.at(field).get_ref<const std::string&>();
+    const auto text_of = [&](const char* field) {
+      const auto found = record.find(field);
+      return found != record.end() && found->is_string() ? found->get<std::string>() : "";
     };
-    if (record.contains("passage")) titled += text_of("passage").find(" -- ") != std::string::npos;
-    if (record.contains("text") && record.at("text").is_string())
-      with_capitals += std::any_of(text_of("text").begin(), text_of("text").end(),
-                                   [](char c) { return 'A' <= c && c <= 'Z'; });
+    ++records;
+    titled += text_of("passage").find(" -- ") != std::string::npos;
+    const std::string text = text_of("text");
+    with_capitals +=
+        std::any_of(text.begin(), text.end(), [](char c) { return 'A' <= c && c <= 'Z'; });
   }
 
   void warn(const Task& task, const Warn& warn) const {
@@ -66,6 +67,15 @@ Sample make_sample(const Task& task, std::int64_t index, Question&& question, Js
     sample.requests.push_back(std::move(request));
   }
   return sample;
+}
+
+/// The sample log holds whole records: a text that is not UTF-8 must not stop it at the end.
+void check_can_be_logged(const Json& record, const std::string& where) {
+  try {
+    (void)record.dump();
+  } catch (const Json::exception& error) {
+    throw Error(cat(where, ": expected UTF-8 in every field; ", error.what()));
+  }
 }
 
 RecordFiles files_of(const Task& task, const DataPlaces& places) {
@@ -107,6 +117,7 @@ TaskSamples load_samples(const Task& task, const DataPlaces& places,
     data::for_each_record(file, [&](std::int64_t row, Json&& record) {
       const std::string where = cat(task.name, ": ", file.string(), ", record ", row, " (from 0)");
       Question question = task.ask(Record(record, where));
+      check_can_be_logged(record, where);
       edition.count(record);
       const std::int64_t index = loaded.records++;
       if (limit && index >= *limit) return;

@@ -72,9 +72,10 @@ std::vector<Figure> task_figures(const Task& task, const std::vector<std::vector
       const auto progress = [&](std::int64_t done) {
         if (options.progress) options.progress(task.name, done);
       };
-      figure.error = is_perplexity
-                         ? perplexity_error(column, options.resamples, options.parallel, progress)
-                         : mean_error(column);
+      const double error =
+          is_perplexity ? perplexity_error(column, options.resamples, options.parallel, progress)
+                        : mean_error(column);
+      if (std::isfinite(error)) figure.error = error;
     }
     figures.push_back(figure);
   }

@@ -24,7 +24,7 @@ std::vector<double> sample_metrics(const Task& task, const Sample& sample,
 struct Figure {
   Metric metric;
   double value = 0;
-  std::optional<double> error;  // standard error; none for one sample, or where not wanted
+  std::optional<double> error;  // standard error; none of one sample, or beyond a double
 };
 
 struct ErrorOptions {
