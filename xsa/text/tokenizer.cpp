@@ -20,7 +20,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
 
 void encode(const Tokenizer& tokenizer, std::string_view text, std::vector<Token>& ids,
             const Parallel& parallel) {
-  constexpr std::size_t kPart = std::size_t{1} << 18;
+  constexpr std::size_t kPart = std::size_t{1} << 17;
   std::vector<std::string_view> parts;
   while (!text.empty()) {
     // A part without a border grows until it has one: the rest of a text always is one.
