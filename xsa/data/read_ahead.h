@@ -47,15 +47,10 @@ class ReadAhead {
   Item next() {
     check(::getpid() == owner_, "read ahead: begun in process ", owner_, ", asked by process ",
           ::getpid(), ", which was forked from it; open the data anew there");
-    const auto start = Clock::now();
-    if (shared_->depth == 0) {
-      Item item = shared_->make();
-      waited_ += Clock::now() - start;
-      return item;
-    }
+    if (shared_->depth == 0) return timed(shared_->make);
     std::unique_lock lock(shared_->mutex);
-    shared_->ready.wait(lock, [&] { return !shared_->items.empty() || shared_->failure; });
-    waited_ += Clock::now() - start;
+    const auto is_ready = [&] { return !shared_->items.empty() || shared_->failure; };
+    if (!is_ready()) timed([&] { shared_->ready.wait(lock, is_ready); });
     if (shared_->items.empty()) std::rethrow_exception(shared_->failure);
     Item item = std::move(shared_->items.front());
     shared_->items.pop_front();
@@ -64,11 +59,21 @@ class ReadAhead {
     return item;
   }
 
-  /// How long next() has kept its callers, in seconds, so far.
+  /// How long next() has waited for items, in seconds, so far; 0 as long as each was there already.
   double waited_s() const { return std::chrono::duration<double>(waited_).count(); }
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  template <class Action>
+  auto timed(const Action& action) {
+    struct Timer {
+      Clock::duration& total;
+      Clock::time_point start = Clock::now();
+      ~Timer() { total += Clock::now() - start; }
+    } const timer{waited_};
+    return action();
+  }
 
   struct Shared {
     std::function<Item()> make;
