@@ -1,4 +1,4 @@
-"""Ready token shards, packed documents, and tasks and texts that are measured while a model trains."""
+"""Ready token shards, packed documents, and what is measured while a model trains."""
 
 import json
 import signal
@@ -39,7 +39,11 @@ def nano(xsa):
 
 
 PACKED = ("--train.steps=200", "--train.checkpoint_every=10", "--data.documents=packed")
-EVALUATED = ("--train.eval_tasks=piqa", "--train.eval_task_data=tasks", "--train.eval_texts=other.txt")
+EVALUATED = (
+    "--train.eval_tasks=piqa",
+    "--train.eval_task_data=tasks",
+    "--train.eval_texts=other.txt",
+)
 
 
 def evaluations(run):
