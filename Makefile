@@ -1,7 +1,7 @@
 # The front door. Every target sets up what it needs first (tools/setup) and does nothing twice.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test build bench check format asan neon mutate clean distclean
+.PHONY: help run test build bench eval-parity check format asan neon mutate clean distclean
 
 ARGS ?=
 FILTER ?=
@@ -27,6 +27,11 @@ asan:
 bench:
 	@tools/setup bench
 	@tools/bench $(ARGS)
+
+eval-parity:
+	@tools/setup build peers
+	@.setup/peer/bin/python bench/requests_parity.py
+	@.setup/peer/bin/python bench/eval_parity.py $(ARGS)
 
 check:
 	@tools/setup lint

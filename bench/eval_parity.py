@@ -10,21 +10,27 @@ they are not.
 
     make eval-parity                          sets up .setup/peer, builds, runs this
     make eval-parity ARGS="--records 1000"
+    make eval-parity ARGS=--speed             then times both, in turn, and writes results/eval.json
 
 The environment has what requirements-peers.txt and requirements-peers-data.txt list.
 """
 
 import argparse
+import datetime
+import importlib.metadata
 import json
+import os
 import pathlib
 import shutil
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
-from parity import compare, model, ours, peer, records
+from parity import compare, model, ours, peer, records, speed
 
+BATCHES = {"by tokens": (), "1": ("--batch-size", 1), "32": ("--batch-size", 32)}
 CUT = ("hellaswag", "winogrande", "boolq", "lambada_openai")  # for the short context
 
 
@@ -37,6 +43,10 @@ def arguments_of(words):
     add("--xsa", type=pathlib.Path, default=ROOT / "build/bin/xsa", help="the program")
     add("--work", type=pathlib.Path, default=ROOT / "build/eval_parity", help="folder to work in")
     add("--batch-size", type=int, default=16, help="the harness's")
+    add("--speed", action="store_true", help="also time both, and write --output")
+    add("--speed-only", action="store_true", help="time both, and write the speed of --output anew")
+    add("--rounds", type=int, default=3, help="of the timing")
+    add("--output", type=pathlib.Path, default=ROOT / "results/eval.json")
     return parser.parse_args(words)
 
 
@@ -49,7 +59,7 @@ def rolling(theirs, text_file, ours_result):
 
 
 def compare_shape(arguments, shape, tasks):
-    """Prints the table of one model; returns whether all is equal."""
+    """Prints the tables of one model; returns them as JSON."""
     work = arguments.work / shape
     folder = model.make_model(arguments.work / f"model-{shape}", shape)
     files = records.write_records(work / "data", arguments.records, model.Completer(folder))
@@ -59,29 +69,73 @@ def compare_shape(arguments, shape, tasks):
     harness = peer.load(folder, arguments.batch_size)
     theirs = peer.evaluate(harness, manager, tasks)
 
-    passed = True
-    for name, options in {"": (), "-1": ("--batch-size", 1), "-32": ("--batch-size", 32)}.items():
-        output = work / f"xsa{name}"
+    report = {}
+    for name, options in BATCHES.items():
+        output = work / f"xsa-{name}"
         shutil.rmtree(output, ignore_errors=True)
         found = ours.evaluate(arguments.xsa, folder, files, output, "--text", text, *options)
         comparisons = [compare.Comparison(task, theirs, found) for task in tasks]
         cut = sum(found["xsa"]["truncated"].values())
-        print(f"\n{shape} model, our batch size: {name[1:] or 'by tokens'}; {cut} requests cut")
+        print(f"\n{shape} model, our batch size: {name}; {cut} requests cut from the left")
         print(compare.table(comparisons))
         expected, got = rolling(harness, text, found)
-        close = abs(expected - got) <= 1e-6 * expected
-        print(f"bits per byte of {text.name}: {expected:.9f} and {got:.9f}")
-        passed = passed and close and all(c.passed for c in comparisons)
-    return passed
+        print(f"bits per byte of {text.name}: {expected:.9f} and {got:.9f}", flush=True)
+        report[name] = {
+            "equal": all(c.passed for c in comparisons) and abs(expected - got) <= 1e-6 * expected,
+            "requests_cut": cut,
+            "bits_per_byte": [expected, got],
+            "tasks": {c.task: c.as_json() for c in comparisons},
+        }
+    return report
+
+
+def measure_parity(arguments):
+    report = {
+        "small": compare_shape(arguments, "small", records.TASKS),
+        "short": compare_shape(arguments, "short", CUT),
+    }
+    equal = all(found["equal"] for shape in report.values() for found in shape.values())
+    print("\nall equal" if equal else "\nNOT equal")
+    return {"equal": equal, "shapes": report}
+
+
+def measure_speed(arguments):
+    return {
+        "what": speed.__doc__,
+        "small": speed.measure(arguments, "small", 200, arguments.rounds),
+        "gpt2": speed.measure(arguments, "gpt2", 25, arguments.rounds),
+    }
+
+
+def about():
+    """Machine, date, commit and versions."""
+    commit = subprocess.run(
+        ["git", "-C", ROOT, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True
+    ).stdout.strip()
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        cpu = next((line.split(":")[1].strip() for line in file if "model name" in line), "")
+    packages = ("lm_eval", "transformers", "torch", "datasets")
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "commit": commit,
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "versions": {name: importlib.metadata.version(name) for name in packages},
+    }
 
 
 def main(words):
     arguments = arguments_of(words)
     arguments.work.mkdir(parents=True, exist_ok=True)
-    passed = compare_shape(arguments, "small", records.TASKS)
-    passed = compare_shape(arguments, "short", CUT) and passed
-    print("\nall equal" if passed else "\nNOT equal")
-    return 0 if passed else 1
+    report = json.loads(arguments.output.read_text()) if arguments.output.is_file() else {}
+    equal = True
+    if not arguments.speed_only:
+        report["parity"] = about() | measure_parity(arguments)
+        equal = report["parity"]["equal"]
+    if arguments.speed or arguments.speed_only:
+        report["speed"] = about() | measure_speed(arguments)
+        arguments.output.write_text(json.dumps(report, indent=1) + "\n")
+    return 0 if equal else 1
 
 
 if __name__ == "__main__":

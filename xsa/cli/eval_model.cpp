@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <chrono>
 #include <cstdio>
 
 #include "xsa/base/error.h"
@@ -60,15 +61,18 @@ void evaluate_model(const EvalArguments& arguments) {
   if (arguments.threads > 0) at::set_num_threads(static_cast<int>(arguments.threads));
   const load::Loaded loaded = load::load(arguments.model);
   const auto tokenizer = load::tokenizer_of(loaded, arguments.tokenizer);
+  const auto start = std::chrono::steady_clock::now();
   const eval::Questions questions =
       eval::load_questions(arguments.questions, *tokenizer, loaded.model.config().context,
                            [](const std::string& warning) {
                              std::fprintf(stderr, "xsa: warning: %s\n", warning.c_str());
                            });
+  const std::chrono::duration<double> loading = std::chrono::steady_clock::now() - start;
   const Json results = eval::evaluate(loaded.model, *tokenizer, questions,
                                       {.budget = arguments.budget,
                                        .output = arguments.output,
                                        .resamples = arguments.resamples,
+                                       .loading_seconds = loading.count(),
                                        .facts = facts_of(arguments, loaded.model, *tokenizer)});
   const std::string shown = arguments.json ? results.dump(2) + "\n"
                                            : header(arguments, results) + "\n" +

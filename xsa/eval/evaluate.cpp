@@ -182,6 +182,7 @@ Json evaluate(const model::Gpt& model, const text::Tokenizer& tokenizer, const Q
                     {"windows", std::ssize(asked.items) - asked.requests},
                     {"tokens_computed", scorer.tokens_computed()},
                     {"rows_scored", scorer.rows_scored()},
+                    {"loading_seconds", options.loading_seconds},
                     {"scoring_seconds", facts.end - facts.start}};
   if (!options.output.empty()) {
     write_samples(options.output, questions,

@@ -45,6 +45,7 @@ struct EvaluateOptions {
   std::filesystem::path output;  // a folder; "": nothing is written, and a stop loses all
   bool progress = true;
   std::int64_t resamples = 100'000;  // of perplexity's standard error
+  double loading_seconds = 0;        // what load_questions took, for the record
   tasks::RunFacts facts;             // start and end are filled in
 };
 
