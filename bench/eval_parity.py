@@ -45,6 +45,7 @@ def arguments_of(words):
     add("--batch-size", type=int, default=16, help="the harness's")
     add("--speed", action="store_true", help="also time both, and write --output")
     add("--speed-only", action="store_true", help="time both, and write the speed of --output anew")
+    add("--write", action="store_true", help="write --output also without --speed")
     add("--rounds", type=int, default=3, help="of the timing")
     add("--output", type=pathlib.Path, default=ROOT / "results/eval.json")
     return parser.parse_args(words)
@@ -102,8 +103,8 @@ def measure_parity(arguments):
 def measure_speed(arguments):
     return {
         "what": speed.__doc__,
-        "small": speed.measure(arguments, "small", 200, arguments.rounds),
-        "gpt2": speed.measure(arguments, "gpt2", 25, arguments.rounds),
+        "small": speed.measure(arguments, "small", 100, arguments.rounds),
+        "gpt2": speed.measure(arguments, "gpt2", 20, arguments.rounds),
     }
 
 
@@ -134,6 +135,7 @@ def main(words):
         equal = report["parity"]["equal"]
     if arguments.speed or arguments.speed_only:
         report["speed"] = about() | measure_speed(arguments)
+    if arguments.speed or arguments.speed_only or arguments.write:
         arguments.output.write_text(json.dumps(report, indent=1) + "\n")
     return 0 if equal else 1
 

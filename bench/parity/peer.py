@@ -50,14 +50,15 @@ def task_manager(folder, files):
 
 
 class TimedModel(HFLM):
-    """The harness's Hugging Face model, with the seconds that its two request methods took."""
+    """The harness's Hugging Face model, with the seconds that its requests took."""
 
-    seconds = 0.0
+    seconds = cpu_seconds = 0.0
 
     def loglikelihood(self, requests, **options):
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.process_time()
         result = super().loglikelihood(requests, **options)
         self.seconds += time.perf_counter() - start
+        self.cpu_seconds += time.process_time() - cpu_start
         return result
 
 
