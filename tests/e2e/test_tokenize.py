@@ -101,7 +101,7 @@ def test_the_whole_corpus_has_tiktokens_ids_and_comes_back(xsa, gpt2):
     assert run(xsa, "--decode", "ids") == text.encode()
 
 
-@pytest.mark.parametrize("before, after", [("|", ""), ("a", "|"), (" ", "'s")])
+@pytest.mark.parametrize("before, after", [("a", "|"), (" ", "'s")])
 def test_every_character_has_tiktokens_ids(xsa, gpt2, before, after):
     text = "".join(before + c + after for c in CHARACTERS)
     assert ids_of(xsa, text) == gpt2.encode_ordinary(text)
