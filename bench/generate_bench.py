@@ -8,8 +8,9 @@ GPT-2's, 124M parameters, with weights in float32 and in bfloat16; one sequence 
 In a round the programs run in turn on the same cores; speeds are new tokens by the seconds of the
 whole call, prompt included, without loading. Ratios are taken within a round; medians and quartiles
 are over rounds. The same ratio of processor time, which tells more on a busy machine with one
-thread: ours is that of the whole program less that of one which generates a single token. Before timing, every token must be the one that transformers chooses, unless two
-choices are nearer than the rounding, and log-probabilities must agree.
+thread: ours is that of the whole program less that of one which generates a single token. Before
+timing, every token must be the one that transformers chooses, unless two choices are nearer than
+the rounding, and log-probabilities must agree.
 
 The peers' Python has transformers and torch: --peer, else $XSA_PEER_PYTHON, else .setup/peer.
 """

@@ -246,7 +246,7 @@ TEST(Load, TakesOnlyATokenizerThatTheModelKnows) {
   EXPECT_THAT(error_of<UsageError>([&] { tokenizer_of(loaded); }), HasSubstr("--tokenizer"));
   model::ModelConfig config;
   config.vocab_size = 200;
-  EXPECT_THAT(error_of<UsageError>([&] { tokenizer_of({model::Gpt(config, 1), "byte", {}}); }),
+  EXPECT_THAT(error_of<UsageError>([&] { tokenizer_of({model::Gpt(config, 1), "byte", {}, {}}); }),
               HasSubstr("has 257 tokens, the model's embedding 200"));
 }
 

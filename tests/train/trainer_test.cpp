@@ -18,6 +18,7 @@
 #include "xsa/base/signals.h"
 #include "xsa/checkpoint/checkpoint.h"
 #include "xsa/data/shard.h"
+#include "xsa/load/load.h"
 #include "xsa/train/run_folder.h"
 #include "xsa/train/validation.h"
 
@@ -226,7 +227,7 @@ TEST_F(Training, ValidatesPackedDocumentsAsEachAlone) {
   config.train.steps = 30;
   config.train.eval_rows = 0;
   const Json summary = train(config, *this / "run");
-  const model::Gpt model = load_model(*this / "run");
+  const model::Gpt model = load::load(*this / "run").model;
   const data::Dataset dataset = data::open_dataset(config.data);
   const at::NoGradGuard no_grad;
   const std::int64_t end = dataset.tokenizer->end_of_text(), context = config.model.context;
@@ -504,9 +505,9 @@ TEST_F(Training, ThatIsFinishedIsNotTakenUpAgain) {
   EXPECT_EQ(train(tiny(), *this / "run", options), summary);
 }
 
-TEST_F(Training, LeavesWeightsThatLoadModelFinds) {
+TEST_F(Training, LeavesWeightsThatLoadFinds) {
   const Json summary = train(tiny(), *this / "run");
-  const model::Gpt model = load_model(*this / "run");
+  const model::Gpt model = load::load(*this / "run").model;
   const data::Dataset dataset = data::open_dataset(tiny().data);
   EXPECT_EQ(validate(model, dataset.validation, tiny().train)->loss, summary["validation_loss"]);
 }

@@ -151,7 +151,8 @@ Invocation parse(const std::vector<std::string>& words) {
   sub->add_flag("--resume", arguments.resume, "continue the run of this name");
   sub = add("diagnose", "how much of a model's attention repeats its own value", kDiagnoseExamples,
             diagnose);
-  sub->add_option("checkpoint", arguments.target, "a checkpoint, or a run folder (its newest one)")
+  sub->add_option("checkpoint", arguments.target,
+                  "a checkpoint, a run (its newest one), or a Hugging Face GPT-2")
       ->required();
   sub->add_option("--text", arguments.text, "measure on this text instead of the training text");
   sub->add_option("--sequences", arguments.sequences, "random sequences; the paper: 1024");

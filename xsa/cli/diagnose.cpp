@@ -4,8 +4,8 @@
 #include <string>
 
 #include "xsa/base/error.h"
-#include "xsa/checkpoint/checkpoint.h"
 #include "xsa/cli/command.h"
+#include "xsa/load/load.h"
 #include "xsa/train/trainer.h"
 
 namespace xsa::cli {
@@ -47,8 +47,12 @@ void print_table(const Json& result) {
 }  // namespace
 
 void diagnose(const Arguments& arguments) {
-  const checkpoint::Reader checkpoint(arguments.target);
-  train::RunConfig run = train::run_config_from_json(checkpoint.recipe());
+  const load::Loaded loaded = load::load(arguments.target);
+  train::RunConfig run;
+  if (!loaded.recipe.is_null())
+    run = train::run_config_from_json(loaded.recipe);
+  else if (!loaded.tokenizer.empty())
+    run.data.tokenizer = loaded.tokenizer;
   if (!arguments.text.empty()) run.data.source = arguments.text;
   study::Recipe recipe;
   recipe.run = run;
@@ -59,7 +63,7 @@ void diagnose(const Arguments& arguments) {
                 ": the model comes from its checkpoint; only data.* and diagnose.* can be set");
     study::apply_override(recipe, setting);
   }
-  const model::Gpt model = train::load_model(arguments.target);
+  const model::Gpt& model = loaded.model;
   const data::Dataset dataset = data::open_dataset(recipe.run.data);
   check_usage(dataset.tokenizer->vocabulary_size() <= model.config().vocab_size,
               "data.tokenizer: '", recipe.run.data.tokenizer, "' has ",

@@ -30,14 +30,14 @@ Loaded from_checkpoint(const fs::path& path) {
     parameter.tensor.copy_(to_float(data, reader.folder().string()));
   }
   const Json settings = reader.recipe().value("data", Json::object());
-  return {std::move(model), settings.value("tokenizer", ""), {}};
+  return {std::move(model), settings.value("tokenizer", ""), reader.recipe(), {}};
 }
 
 Loaded from_hugging_face(const fs::path& path) {
   model::Gpt model = gpt2(checkpoint::HuggingFaceFolder(path));
   const bool knows_gpt2 = model.config().vocab_size >= kGpt2Vocabulary;
   const bool has_merges = fs::exists(path / "merges.txt");
-  return {std::move(model), knows_gpt2 ? "gpt2" : "", has_merges ? path : fs::path()};
+  return {std::move(model), knows_gpt2 ? "gpt2" : "", {}, has_merges ? path : fs::path()};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "xsa/base/json.h"
 #include "xsa/model/gpt.h"
 #include "xsa/text/tokenizer.h"
 
@@ -14,6 +15,7 @@ namespace xsa::load {
 struct Loaded {
   model::Gpt model;
   std::string tokenizer;  // as text::make_tokenizer knows it; "" where the folder tells none
+  Json recipe;            // of the run that made it; null for others
   std::filesystem::path vocabulary;  // a folder with GPT-2's vocabulary; empty: the installed one
 };
 

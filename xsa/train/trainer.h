@@ -40,7 +40,4 @@ struct TrainOptions {
 Json train(const RunConfig& config, const std::filesystem::path& run_folder,
            const TrainOptions& options = {});
 
-/// Weights of a checkpoint into a model of its recipe.
-model::Gpt load_model(const std::filesystem::path& checkpoint);
-
 }  // namespace xsa::train
