@@ -136,6 +136,7 @@ TEST_F(ReadyShardsTest, TakesATextNamedLikeAManifestForAText) {
 
 TEST_F(ReadyShardsTest, OpensNanoGptsTwoFiles) {
   folder_.write("nano/train.bin", raw_bytes(tokens_of("|ab|cde")));
+  EXPECT_THAT(refusal("nano"), HasSubstr("got no val.bin"));
   folder_.write("nano/val.bin", raw_bytes(tokens_of("|fg|h")));
   folder_.write("nano/prepare.py", "a script");
   expect_abc(open("nano"));

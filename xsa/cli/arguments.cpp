@@ -135,7 +135,8 @@ Invocation parse(const std::vector<std::string>& words) {
   const auto add_recipe = [&](CLI::App* sub) {
     sub->add_option("recipe", arguments.recipe, "a TOML file, or the name of one in recipes/")
         ->default_str("demo");
-    sub->add_option("--text", arguments.text, "train on this text file or folder of text files");
+    sub->add_option("--text", arguments.text,
+                    "train on this: a text file, a folder of them, or token shards");
     sub->add_option("--name", arguments.name, "name of the run; by default the recipe's");
     sub->add_option("--output", arguments.output, "folder that holds runs")->default_str("runs");
     sub->add_flag("--overwrite", arguments.overwrite, "replace a run of the same name");

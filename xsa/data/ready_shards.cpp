@@ -85,7 +85,11 @@ std::optional<ReadyShards> find_in_folder(const std::string& source) {
   if (is_prepared(folder)) return ReadyShards{folder / kManifestName, {}, {}};
   check_usage(!fs::exists(folder / kJournalName), "data.source '", source,
               "': xsa prepare has not finished this folder; run the same command again");
-  if (fs::exists(folder / "train.bin") && fs::exists(folder / "val.bin")) {
+  const bool has_train = fs::exists(folder / "train.bin");
+  if (has_train || fs::exists(folder / "val.bin")) {
+    const char* const other = has_train ? "val.bin" : "train.bin";
+    check_usage(fs::exists(folder / other), "data.source '", source,
+                "': expected nanoGPT's train.bin and val.bin, got no ", other);
     check_usage(!fs::exists(folder / "meta.pkl"), "data.source '", source,
                 "': nanoGPT's data of characters (meta.pkl), whose ids are of an alphabet of its "
                 "own; train on its text with the tokenizer byte instead");
