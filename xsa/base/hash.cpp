@@ -3,8 +3,38 @@
 #include <openssl/evp.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "xsa/base/error.h"
+#include "xsa/base/signals.h"
 
 namespace xsa {
+namespace {
+
+std::string hash_file(const std::filesystem::path& path, const std::stop_token& stop) {
+  const auto fail = [&] {
+    throw Error(cat(path.string(), ": cannot read: ", std::strerror(errno)));
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
+      std::fopen(path.c_str(), "rb"), [](std::FILE* open) { return std::fclose(open); });
+  if (!file) fail();
+  Sha256 hash;
+  std::vector<std::byte> buffer(1 << 18);
+  for (std::size_t count; (count = std::fread(buffer.data(), 1, buffer.size(), file.get())) > 0;) {
+    if (const int signal = stop_signal()) throw Interrupted(signal, "stopped while hashing");
+    if (stop.stop_requested()) return "";
+    hash.add(std::span(buffer).first(count));
+  }
+  if (std::ferror(file.get())) fail();
+  return hash.hex();
+}
+
+}  // namespace
 
 struct Sha256::State {
   EVP_MD_CTX* context = EVP_MD_CTX_new();
@@ -16,6 +46,10 @@ Sha256::Sha256() : state_(std::make_unique<State>()) {
 }
 
 Sha256::~Sha256() = default;
+
+Sha256::Sha256(const Sha256& other) : state_(std::make_unique<State>()) {
+  EVP_MD_CTX_copy_ex(state_->context, other.state_->context);
+}
 
 void Sha256::add(std::span<const std::byte> bytes) {
   EVP_DigestUpdate(state_->context, bytes.data(), bytes.size());
@@ -37,6 +71,21 @@ std::string sha256(std::span<const std::byte> bytes) {
   Sha256 hash;
   hash.add(bytes);
   return hash.hex();
+}
+
+FileHash::FileHash(std::filesystem::path path)
+    : thread_([this, file = std::move(path)](const std::stop_token& stop) {
+        try {
+          hex_ = hash_file(file, stop);
+        } catch (...) {
+          error_ = std::current_exception();
+        }
+      }) {}
+
+std::string FileHash::hex() {
+  thread_.join();
+  if (error_) std::rethrow_exception(error_);
+  return hex_;
 }
 
 }  // namespace xsa

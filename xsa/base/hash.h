@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 
 namespace xsa {
 
@@ -13,6 +16,8 @@ class Sha256 {
  public:
   Sha256();
   ~Sha256();
+  Sha256(const Sha256& other);
+  Sha256& operator=(const Sha256&) = delete;
   void add(std::span<const std::byte> bytes);
   /// 64 lower-case hexadecimal digits. The object must not be used after.
   std::string hex();
@@ -23,5 +28,18 @@ class Sha256 {
 };
 
 std::string sha256(std::span<const std::byte> bytes);
+
+/// The hash of a file, on a thread of its own; in bounded memory. Destroyed early, it stops.
+class FileHash {
+ public:
+  explicit FileHash(std::filesystem::path path);
+  /// Waits for it. Once. Throws Error if the file cannot be read, Interrupted when asked to stop.
+  std::string hex();
+
+ private:
+  std::string hex_;
+  std::exception_ptr error_;
+  std::jthread thread_;
+};
 
 }  // namespace xsa

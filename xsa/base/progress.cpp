@@ -122,6 +122,17 @@ void Progress::finish() {
   if (updated_) draw(/*last=*/true);
 }
 
+/// Without a total there is no bar and no time left.
+void Progress::draw_open(double elapsed_s, bool last) {
+  std::string line =
+      cat(label_, terminal_ ? " " : ": ", unit_, " ", short_count(static_cast<double>(done_)), "  ",
+          details_, details_.empty() ? "" : "  ", short_time(elapsed_s));
+  if (terminal_) line = kClearLine + fit(line, terminal_columns(out_) - 1);
+  if (last || !terminal_) line += "\n";
+  std::fwrite(line.data(), 1, line.size(), out_);
+  std::fflush(out_);
+}
+
 void Progress::draw(bool last) {
   last_draw_ = Clock::now();
   const double elapsed_s = std::chrono::duration<double>(last_draw_ - start_).count();
@@ -133,6 +144,7 @@ void Progress::draw(bool last) {
                             ? elapsed_s / static_cast<double>(fresh) *
                                   static_cast<double>(std::max(total_ - done_, std::int64_t{0}))
                             : NAN;
+  if (total_ < 0) return draw_open(elapsed_s, last);
   const std::string percent = format("%3.0f%%", std::floor(fraction * 100));
   const std::string counts = cat(unit_, " ", count(done_, total_), "/", count(total_, total_));
   const std::string times = last && done_ >= total_

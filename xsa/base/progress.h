@@ -11,7 +11,8 @@ namespace xsa {
 
 class Progress {
  public:
-  /// `total` in `unit` (e.g. "step"). Writes to `out`; nothing is drawn before the first update.
+  /// `total` in `unit` (e.g. "step"); -1 where nobody knows it. Writes to `out`; nothing is drawn
+  /// before the first update.
   Progress(std::string label, std::int64_t total, std::string unit, std::FILE* out = stderr);
   ~Progress();  // as finish()
   Progress(const Progress&) = delete;
@@ -31,6 +32,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   void draw(bool last);
+  void draw_open(double elapsed_s, bool last);
 
   std::string label_, unit_, details_;
   std::int64_t total_, done_ = 0, first_ = 0;

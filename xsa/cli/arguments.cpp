@@ -163,6 +163,8 @@ Invocation parse(const std::vector<std::string>& words) {
   add_declared("eval", "score a model on the field's tasks, as lm-evaluation-harness does",
                kEvalExamples, declare_eval);
 
+  add_declared("prepare", "files of text to token files for training", kPrepareExamples,
+               declare_prepare);
   add_declared("tokenize", "text to token ids, or back", kTokenizeExamples, declare_tokenize);
 
   add_declared("generate", "continue a text with a model", kGenerateExamples, declare_generate);

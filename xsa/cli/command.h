@@ -45,6 +45,8 @@ void diagnose(const Arguments& arguments);
 void report(const Arguments& arguments);
 
 // Commands with options of their own, and the examples in their help.
+std::function<void()> declare_prepare(CLI::App& command);
+extern const char* const kPrepareExamples;
 std::function<void()> declare_tokenize(CLI::App& command);
 extern const char* const kTokenizeExamples;
 std::function<void()> declare_eval(CLI::App& command);

@@ -10,7 +10,6 @@
 #include <fstream>
 
 #include "xsa/data/byte_stream.h"
-#include "xsa/data/records.h"
 
 namespace xsa::data {
 namespace {
@@ -51,6 +50,8 @@ class ArrowStream final : public arrow::io::InputStream {
     return std::shared_ptr<arrow::Buffer>(std::move(buffer));
   }
 
+  std::int64_t raw_bytes() const { return stream_.raw_bytes(); }
+
   /// The last bytes given are the end-of-stream mark. Arrow itself takes a stream that was cut
   /// between two batches for a whole one.
   bool saw_end() const { return tail_ == kEndMark; }
@@ -62,11 +63,17 @@ class ArrowStream final : public arrow::io::InputStream {
   std::array<char, 8> tail_{};
 };
 
+arrow::ipc::IpcReadOptions ipc_options() {
+  arrow::ipc::IpcReadOptions options;
+  options.use_threads = false;
+  return options;
+}
+
 class StreamBatches final : public arrow::RecordBatchReader {
  public:
   explicit StreamBatches(const fs::path& path)
       : name_(path.string()), stream_(std::make_shared<ArrowStream>(path)) {
-    reader_ = unwrap(arrow::ipc::RecordBatchStreamReader::Open(stream_), name_);
+    reader_ = unwrap(arrow::ipc::RecordBatchStreamReader::Open(stream_, ipc_options()), name_);
   }
   std::shared_ptr<arrow::Schema> schema() const override { return reader_->schema(); }
   arrow::Status ReadNext(std::shared_ptr<arrow::RecordBatch>* batch) override {
@@ -75,6 +82,7 @@ class StreamBatches final : public arrow::RecordBatchReader {
       return arrow::Status::IOError("the stream has no end mark: it is truncated");
     return arrow::Status::OK();
   }
+  std::int64_t raw_bytes() const { return stream_->raw_bytes(); }
 
  private:
   std::string name_;
@@ -84,9 +92,9 @@ class StreamBatches final : public arrow::RecordBatchReader {
 
 class FileBatches final : public arrow::RecordBatchReader {
  public:
-  explicit FileBatches(const fs::path& path) {
+  explicit FileBatches(const fs::path& path) : bytes_(static_cast<double>(fs::file_size(path))) {
     const auto file = unwrap(arrow::io::ReadableFile::Open(path.string()), path.string());
-    reader_ = unwrap(arrow::ipc::RecordBatchFileReader::Open(file), path.string());
+    reader_ = unwrap(arrow::ipc::RecordBatchFileReader::Open(file, ipc_options()), path.string());
   }
   std::shared_ptr<arrow::Schema> schema() const override { return reader_->schema(); }
   arrow::Status ReadNext(std::shared_ptr<arrow::RecordBatch>* batch) override {
@@ -96,8 +104,12 @@ class FileBatches final : public arrow::RecordBatchReader {
     }
     return arrow::Status::OK();
   }
+  std::int64_t raw_bytes() const {
+    return static_cast<std::int64_t>(bytes_ * next_ / std::max(1, reader_->num_record_batches()));
+  }
 
  private:
+  double bytes_;
   std::shared_ptr<arrow::ipc::RecordBatchFileReader> reader_;
   int next_ = 0;
 };
@@ -142,10 +154,14 @@ void fail_to_read(const std::string& name, std::string_view reason) {
   throw Error(cat(name, ": cannot read: ", reason, "; fetch or write the file again"));
 }
 
-std::shared_ptr<arrow::RecordBatchReader> open_batches(const fs::path& path, std::int64_t rows) {
-  if (kind_of(path) == FileKind::kParquet) return std::make_shared<ParquetBatches>(path, rows);
-  if (is_ipc_file(path)) return std::make_shared<FileBatches>(path);
-  return std::make_shared<StreamBatches>(path);
+Batches open_batches(const fs::path& path, FileKind kind, std::int64_t rows) {
+  const auto with_position = [](auto reader) -> Batches {
+    return {reader, [reader] { return reader->raw_bytes(); }};
+  };
+  if (kind == FileKind::kParquet)
+    return {std::make_shared<ParquetBatches>(path, rows), [] { return std::int64_t{0}; }};
+  if (is_ipc_file(path)) return with_position(std::make_shared<FileBatches>(path));
+  return with_position(std::make_shared<StreamBatches>(path));
 }
 
 }  // namespace xsa::data

@@ -4,11 +4,14 @@
 #include <arrow/record_batch.h>
 #include <arrow/result.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string_view>
 
 #include "xsa/base/error.h"
+#include "xsa/data/records.h"
 
 namespace xsa::data {
 
@@ -21,10 +24,13 @@ T unwrap(arrow::Result<T> result, const std::string& name) {
   return std::move(result).ValueUnsafe();
 }
 
-/// The record batches of a parquet file, an IPC file or an IPC stream, in turn; ReadNext gives
-/// nullptr at the end. Memory: one batch of an IPC file; `rows` rows and some pages of a parquet
-/// file.
-std::shared_ptr<arrow::RecordBatchReader> open_batches(const std::filesystem::path& path,
-                                                       std::int64_t rows);
+struct Batches {
+  std::shared_ptr<arrow::RecordBatchReader> reader;  // ReadNext gives nullptr at the end
+  std::function<std::int64_t()> raw_bytes;           // how far in the file
+};
+
+/// The record batches of a parquet file, an IPC file or an IPC stream, in turn. Memory: one batch
+/// of an IPC file; `rows` rows and some pages of a parquet file.
+Batches open_batches(const std::filesystem::path& path, FileKind kind, std::int64_t rows);
 
 }  // namespace xsa::data

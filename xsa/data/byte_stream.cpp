@@ -33,6 +33,11 @@ int open_for_reading(const std::filesystem::path& path) {
   return fd;
 }
 
+void check_stop() {
+  if (const int signal = stop_signal())
+    throw Interrupted(signal, "stopped while reading standard input");
+}
+
 }  // namespace
 
 struct ByteStream::Unpacker {
@@ -48,6 +53,8 @@ struct ByteStream::Unpacker {
     state = *made;
   }
 };
+
+bool is_packed(const std::filesystem::path& path) { return ByteStream(path).packed(); }
 
 ByteStream::ByteStream(const std::filesystem::path& path)
     : name_(path == kStandardInput ? "standard input" : path.string()),
@@ -73,15 +80,18 @@ std::size_t ByteStream::read_raw(std::span<char> out) {
     if (fd_ == STDIN_FILENO) {
       pollfd waiting{fd_, POLLIN, 0};
       const int ready = ::poll(&waiting, 1, kPollMs);
-      if (const int signal = stop_signal())
-        throw Interrupted(signal, "stopped while reading standard input");
+      check_stop();
       if (ready == 0 && count > 0) break;  // what is there is worth having
       if (ready <= 0) continue;
     }
     const ssize_t got = ::read(fd_, out.data() + count, out.size() - count);
     if (got < 0 && errno == EINTR) continue;
     check(got >= 0, name_, ": cannot read: ", std::strerror(errno));
-    if (got == 0) break;
+    if (got == 0) {
+      // A producer that was stopped together with us has ended the input: that is not its end.
+      if (fd_ == STDIN_FILENO) check_stop();
+      break;
+    }
     count += static_cast<std::size_t>(got);
   }
   raw_bytes_ += static_cast<std::int64_t>(count);

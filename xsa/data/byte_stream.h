@@ -15,6 +15,9 @@ namespace xsa::data {
 /// Names standard input where a path is expected.
 inline constexpr std::string_view kStandardInput = "-";
 
+/// Whether a file's first bytes say gzip or zstd.
+bool is_packed(const std::filesystem::path& path);
+
 class ByteStream {
  public:
   /// Throws Error if the path cannot be opened.
@@ -29,6 +32,7 @@ class ByteStream {
   /// Bytes of the file itself, before unpacking, that were taken so far.
   std::int64_t raw_bytes() const { return raw_bytes_; }
   const std::string& name() const { return name_; }
+  bool packed() const { return unpacker_ != nullptr; }
 
  private:
   struct Unpacker;

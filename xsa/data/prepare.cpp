@@ -1,128 +1,29 @@
 #include "xsa/data/prepare.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <map>
-#include <optional>
-#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
 
-#include "xsa/base/hash.h"
-#include "xsa/base/progress.h"
-#include "xsa/base/signals.h"
+#include "xsa/data/bar.h"
+#include "xsa/data/file_rows.h"
+#include "xsa/data/shard_writer.h"
 #include "xsa/data/text_file.h"
+#include "xsa/data/tokenize_files.h"
 
 namespace xsa::data {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kMiB = 1 << 20;
-
-/// A bar that stays away from short work.
-class Bar {
- public:
-  Bar(std::string label, std::int64_t bytes) : label_(std::move(label)), total_(bytes) {}
-
-  void advance(std::int64_t bytes) {
-    if (const int signal = stop_signal())
-      throw Interrupted(signal, cat("stopped while ", label_, "; the cache is as it was"));
-    done_ += bytes;
-    if (!bar_ && Clock::now() - start_ > std::chrono::seconds(2)) {
-      bar_.emplace(label_, mebibytes(total_), "MiB");
-      bar_->start_at(mebibytes(done_));
-    }
-    if (bar_) bar_->update(mebibytes(done_), "");
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static std::int64_t mebibytes(std::int64_t bytes) {
-    return static_cast<std::int64_t>(static_cast<double>(bytes) / kMiB);
-  }
-
-  std::string label_;
-  std::int64_t total_, done_ = 0;
-  Clock::time_point start_ = Clock::now();
-  std::optional<Progress> bar_;
-};
+constexpr char kStopped[] = "stopped while preparing data; the cache is as it was";
 
 std::int64_t bytes_of(const Source& source) {
   std::int64_t bytes = 0;
   for (const SourceFile& file : source.files) bytes += file.bytes;
   return bytes;
 }
-
-/// One split's documents on their way into shards.
-class SplitWriter {
- public:
-  SplitWriter(const fs::path& folder, std::string name, const text::Tokenizer& tokenizer,
-              std::int64_t shard_tokens)
-      : folder_(folder),
-        name_(std::move(name)),
-        tokenizer_(tokenizer),
-        shard_tokens_(shard_tokens) {}
-
-  void add_document(const SourceFile& file, std::int64_t begin, std::int64_t end, Bar& bar) {
-    ids_.assign(1, tokenizer_.end_of_text());
-    flush();
-    // Byte tokens do not depend on where a document is cut into pieces. A tokenizer whose tokens
-    // do must take its documents whole.
-    for_each_piece(file, begin, end, [&](std::string_view piece) {
-      ids_.clear();
-      tokenizer_.encode(piece, ids_);
-      flush();
-      bar.advance(static_cast<std::int64_t>(piece.size()));
-    });
-    ++documents_;
-    bytes_ += end - begin;
-  }
-
-  /// The manifest's entry. Throws Error where there is nothing to predict.
-  Json finish() {
-    close_shard();
-    check(tokens_ >= 2, name_, " text: expected at least one byte, got none; use more text");
-    return {{"documents", documents_}, {"bytes", bytes_}, {"tokens", tokens_}, {"shards", shards_}};
-  }
-
- private:
-  void flush() {
-    for (std::span<const text::Token> rest = ids_; !rest.empty();) {
-      if (!shard_) shard_.emplace(path_of_shard());
-      const auto room = static_cast<std::size_t>(shard_tokens_ - shard_->size());
-      const auto part = rest.first(std::min(room, rest.size()));
-      shard_->add(part);
-      rest = rest.subspan(part.size());
-      if (shard_->size() == shard_tokens_) close_shard();
-    }
-  }
-
-  void close_shard() {
-    if (!shard_) return;
-    shard_->finish();
-    const fs::path path = path_of_shard();
-    shards_.push_back({{"file", path.filename().string()},
-                       {"tokens", shard_->size()},
-                       {"sha256", sha256(MappedFile(path).bytes())}});
-    tokens_ += shard_->size();
-    shard_.reset();
-  }
-
-  fs::path path_of_shard() const {
-    char number[16];
-    std::snprintf(number, sizeof number, "-%05zu", shards_.size());
-    return folder_ / (name_ + number + ".bin");
-  }
-
-  fs::path folder_;
-  std::string name_;
-  const text::Tokenizer& tokenizer_;
-  std::int64_t shard_tokens_;
-  std::vector<text::Token> ids_;
-  std::optional<ShardWriter> shard_;
-  Json shards_ = Json::array();
-  std::int64_t documents_ = 0, bytes_ = 0, tokens_ = 0;
-};
 
 Json row_of(const SourceFile& file, const std::string& hash) {
   return {{"path", file.name},
@@ -159,47 +60,54 @@ Documents read_documents(const Source& source, Bar& bar) {
   return documents;
 }
 
-void split_by_document(Documents& documents, double fraction, SplitWriter& train,
-                       SplitWriter& validation, Bar& bar) {
+/// Says of each document, in `documents.table` and in its Input, to which side it goes.
+std::vector<Input> split(Documents& documents, double fraction) {
+  std::vector<Input> inputs;
+  for (const SourceFile* file : documents.files)
+    inputs.push_back({.file = *file, .hash = false, .check_utf8 = false});  // checked above
+  if (inputs.size() == 1) {
+    const SourceFile& file = inputs[0].file;
+    check(file.bytes >= 2, file.path.string(), ": expected at least 2 bytes of text, got ",
+          file.bytes, "; use more text");
+    inputs[0].form.cut = cut_of(file, fraction);
+    Json& row = documents.table[documents.rows[0]];
+    row["split"] = "train, then validation";
+    row["validation_begins_at"] = *inputs[0].form.cut;
+    return inputs;
+  }
   std::vector<std::string> names;
-  for (const SourceFile* file : documents.files) names.push_back(file->name);
+  for (const Input& input : inputs) names.push_back(input.file.name);
   const std::vector<bool> held = held_out(names, fraction);
   for (std::size_t i = 0; i < held.size(); ++i) {
-    const SourceFile& file = *documents.files[i];
-    (held[i] ? validation : train).add_document(file, 0, file.bytes, bar);
+    inputs[i].held_out = held[i];
     documents.table[documents.rows[i]]["split"] = held[i] ? "validation" : "train";
   }
-}
-
-void split_at_end(Documents& documents, double fraction, SplitWriter& train,
-                  SplitWriter& validation, Bar& bar) {
-  const SourceFile& file = *documents.files[0];
-  check(file.bytes >= 2, file.path.string(), ": expected at least 2 bytes of text, got ",
-        file.bytes, "; use more text");
-  const std::int64_t cut = cut_of(file, fraction);
-  train.add_document(file, 0, cut, bar);
-  validation.add_document(file, cut, file.bytes, bar);
-  Json& row = documents.table[documents.rows[0]];
-  row["split"] = "train, then validation";
-  row["validation_begins_at"] = cut;
+  return inputs;
 }
 
 }  // namespace
 
 bool holds_shards(const fs::path& folder) {
-  return fs::exists(folder / kManifestName) && fs::exists(folder / "train-00000.bin");
+  return fs::exists(folder / kManifestName) &&
+         (fs::exists(folder / "train-00000.bin") || fs::exists(folder / "train.bin"));
 }
 
 void prepare(const Source& source, const DataConfig& config, const text::Tokenizer& tokenizer,
              const fs::path& folder, std::int64_t shard_tokens) {
   Bar bar("preparing data", 2 * bytes_of(source));  // hashed, then encoded
   Documents documents = read_documents(source, bar);
-  SplitWriter train(folder, "train", tokenizer, shard_tokens);
-  SplitWriter validation(folder, "validation", tokenizer, shard_tokens);
-  if (documents.files.size() == 1)
-    split_at_end(documents, config.validation_fraction, train, validation, bar);
-  else
-    split_by_document(documents, config.validation_fraction, train, validation, bar);
+  FileRows rows(split(documents, config.validation_fraction), {}, {});
+  SplitWriter train(folder, /*validation=*/false, ShardFormat::kLlmC, shard_tokens);
+  SplitWriter validation(folder, /*validation=*/true, ShardFormat::kLlmC, shard_tokens);
+  Progressed state;
+  tokenize_files(rows, tokenizer, train, validation, state,
+                 {.workers = std::max(1u, std::thread::hardware_concurrency()),
+                  .stopped = kStopped,
+                  .bar = &bar,
+                  .bar_begin = bar.done()});
+  for (const auto& [name, split] :
+       {std::pair{"train", state.train}, std::pair{"validation", state.validation}})
+    check(split.tokens >= 2, name, " text: expected at least one byte, got none; use more text");
   write_json_file(folder / kManifestName, {{"name", source.name},
                                            {"source", source.key},
                                            {"tokenizer", tokenizer.name()},

@@ -71,7 +71,7 @@ Json value_of(const arrow::Array& array, std::int64_t index) {
 void for_each_arrow_record(const fs::path& path,
                            const std::function<void(std::int64_t, Json&&)>& take) {
   const std::string name = path.string();
-  const auto batches = open_batches(path, kBatchRows);
+  const auto batches = open_batches(path, kind_of(path), kBatchRows).reader;
   std::int64_t row = 0;
   for (std::shared_ptr<arrow::RecordBatch> batch;;) {
     arrow::Status status = batches->ReadNext(&batch);

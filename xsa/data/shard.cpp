@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -24,7 +23,6 @@ constexpr std::int32_t kLlama3Magic = 20240801;
 constexpr std::int32_t kVersion = 1;
 constexpr std::int64_t kMaxTokens = std::numeric_limits<std::int32_t>::max();
 constexpr text::Token kMaxId = std::numeric_limits<std::uint16_t>::max();
-using Header = std::array<std::int32_t, 256>;
 
 constexpr std::string_view kRemedy =
     "; if it lies in the data cache, remove its folder and it is made again";
@@ -36,9 +34,9 @@ template <class Expected, class Got>
                   got, kRemedy));
 }
 
-Header read_header(const RandomAccessFile& file) {
+ShardHeader read_header(const RandomAccessFile& file) {
   const fs::path& path = file.path();
-  Header header;
+  ShardHeader header;
   if (file.size() < static_cast<std::int64_t>(sizeof header))
     refuse(path, "file size", cat("at least the header's ", sizeof header, " bytes"), file.size());
   file.read(0, std::as_writable_bytes(std::span(header)));
@@ -55,76 +53,22 @@ Header read_header(const RandomAccessFile& file) {
 
 }  // namespace
 
-/// A file written aside. Its destructor removes what was not put in place.
-class ShardWriter::File {
- public:
-  explicit File(const fs::path& path)
-      : path_(path), aside_(path.string() + ".partial"), file_(std::fopen(aside_.c_str(), "wb")) {
-    if (file_ == nullptr) fail("create");
-  }
-  ~File() {
-    if (file_ == nullptr) return;
-    std::fclose(file_);
-    std::error_code ignored;
-    fs::remove(aside_, ignored);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  void write(const void* data, std::size_t size) {
-    if (std::fwrite(data, 1, size, file_) != size) fail("write");
-  }
-  void rewind() {
-    if (std::fseek(file_, 0, SEEK_SET) != 0) fail("write");
-  }
-  void put_in_place() {
-    if (std::fflush(file_) != 0) fail("write");
-    sync_path(aside_);
-    if (std::rename(aside_.c_str(), path_.c_str()) != 0) fail("replace");
-    std::fclose(std::exchange(file_, nullptr));
-    sync_path(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
-  }
-
- private:
-  [[noreturn]] void fail(std::string_view action) const {
-    throw Error(cat(path_.string(), ": cannot ", action, ": ", std::strerror(errno)));
-  }
-
-  fs::path path_, aside_;
-  std::FILE* file_;
-};
-
-ShardWriter::ShardWriter(const fs::path& path) : path_(path), file_(std::make_unique<File>(path)) {
-  const Header room{};
-  file_->write(room.data(), sizeof room);
-}
-
-ShardWriter::~ShardWriter() = default;
-
-void ShardWriter::add(std::span<const text::Token> tokens) {
-  check(static_cast<std::int64_t>(tokens.size()) <= kMaxTokens - size_, path_.string(),
-        ": a shard holds at most ", kMaxTokens, " tokens");
-  buffer_.clear();
-  for (const text::Token id : tokens) {
-    check(id <= kMaxId, path_.string(), ": a shard holds ids up to ", kMaxId, ", got ", id,
-          "; use a tokenizer with a smaller vocabulary");
-    buffer_.push_back(static_cast<std::uint16_t>(id));
-  }
-  file_->write(buffer_.data(), buffer_.size() * sizeof buffer_[0]);
-  size_ += static_cast<std::int64_t>(tokens.size());
-}
-
-void ShardWriter::finish() {
-  const Header header{kMagic, kVersion, static_cast<std::int32_t>(size_)};
-  file_->rewind();
-  file_->write(header.data(), sizeof header);
-  file_->put_in_place();
+ShardHeader shard_header(std::int64_t tokens) {
+  check(tokens >= 0 && tokens <= kMaxTokens, "token shard: expected at most ", kMaxTokens,
+        " tokens, got ", tokens);
+  return {kMagic, kVersion, static_cast<std::int32_t>(tokens)};
 }
 
 void write_shard(const fs::path& path, std::span<const text::Token> tokens) {
-  ShardWriter writer(path);
-  writer.add(tokens);
-  writer.finish();
+  const ShardHeader header = shard_header(static_cast<std::int64_t>(tokens.size()));
+  std::string bytes(reinterpret_cast<const char*>(header.data()), sizeof header);
+  for (const text::Token id : tokens) {
+    check(id <= kMaxId, path.string(), ": a shard holds ids up to ", kMaxId, ", got ", id,
+          "; use a tokenizer with a smaller vocabulary");
+    bytes += static_cast<char>(id & 0xFF);
+    bytes += static_cast<char>(id >> 8);
+  }
+  atomic_write(path, bytes);
 }
 
 Shard::Shard(const fs::path& path, ShardFormat format) : file_(path) {
@@ -136,7 +80,7 @@ Shard::Shard(const fs::path& path, ShardFormat format) : file_(path) {
     size_ = file_.size() / kTokenBytes;
     return;
   }
-  const Header header = read_header(file_);
+  const ShardHeader header = read_header(file_);
   begin_ = sizeof header;
   size_ = header[2];
   const std::int64_t expected = begin_ + size_ * kTokenBytes;

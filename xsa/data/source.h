@@ -27,12 +27,19 @@ struct Source {
   std::vector<SourceFile> files;  // sorted by name, at least one
 };
 
+/// A file as it is now. Throws Error for what is missing or no regular file.
+SourceFile inspect(const std::filesystem::path& path, std::string name);
+
+/// The files of a folder, sorted by name, subfolders and links included, hidden files and folders
+/// of shards left out.
+std::vector<SourceFile> files_of(const std::filesystem::path& folder);
+
 /// Throws Error for a source that is missing, empty or unreadable.
 Source find_source(const DataConfig& config);
 
-/// The share of [0, 1) that a document's name falls on: below validation_fraction, it is held out.
-/// A name keeps its side when other documents come or go.
-double place_of(const std::string& name);
+/// The share of [0, 1) that a document's name or text falls on: below validation_fraction, it is
+/// held out. It keeps its side when other documents come or go.
+double place_of(std::string_view text);
 
 /// Which of the named documents are held out. Neither side is left empty: where all fall on one
 /// side, the one nearest to the other goes over. At least two names.

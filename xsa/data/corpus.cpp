@@ -1,0 +1,334 @@
+#include "xsa/data/corpus.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "xsa/base/error.h"
+#include "xsa/base/file.h"
+#include "xsa/base/suggest.h"
+#include "xsa/data/byte_stream.h"
+#include "xsa/data/prepare.h"
+#include "xsa/data/tokenize_files.h"
+
+namespace xsa::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kJournalName = "journal.json";
+constexpr int kJournalVersion = 1;
+constexpr std::string_view kAnew =
+    "; repeat the first command to continue, or add --overwrite to begin anew";
+
+/// One process at a time works in a folder; a killed one's lock is gone with it.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder)
+      : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    check(fd_ >= 0, folder.string(), ": cannot open: ", std::strerror(errno));
+    const bool locked = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+    const int reason = errno;
+    if (!locked) ::close(fd_);
+    check_usage(locked || reason != EWOULDBLOCK, folder.string(),
+                ": another xsa prepare is at work in this folder; wait for it, or name another");
+    check(locked, folder.string(), ": cannot lock: ", std::strerror(reason));
+  }
+  ~FolderLock() { ::close(fd_); }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+void check_choice(const std::string& flag, const std::string& value,
+                  const std::vector<std::string>& choices) {
+  std::string known;
+  for (const std::string& choice : choices) known += (known.empty() ? "" : ", ") + choice;
+  check_usage(std::find(choices.begin(), choices.end(), value) != choices.end(), flag,
+              ": expected one of ", known, ", got '", value, "'", did_you_mean(value, choices));
+}
+
+void check_config(const CorpusConfig& config, const text::Tokenizer& tokenizer) {
+  check_choice("--type", config.type, corpus_types());
+  check_choice("--format", config.format, corpus_formats());
+  check_choice("--on-bad-row", config.on_bad_row, {"fail", "skip"});
+  const auto within = [](const char* flag, std::int64_t value, std::int64_t least,
+                         std::int64_t most) {
+    check_usage(value >= least && value <= most, flag, ": expected ", least, " to ", most, ", got ",
+                value);
+  };
+  within("--shard-tokens", config.shard_tokens, 1, 2'000'000'000);
+  within("--max-row-mib", config.max_row_mib, 1, 2047);
+  within("--threads", config.threads, 0, 1024);
+  within("--save-mib", config.save_mib, 1, 1'000'000);
+  check_usage(config.validation_fraction >= 0 && config.validation_fraction <= 0.5,
+              "--validation-fraction: expected 0 to 0.5, got ", config.validation_fraction);
+  check_usage(tokenizer.vocabulary_size() <= 65536, "--tokenizer: '", tokenizer.name(), "' has ",
+              tokenizer.vocabulary_size(), " ids; token files hold 2 bytes an id, at most 65536");
+  check_usage(!config.output.empty(), "--output: expected a folder, got ''");
+}
+
+/// What the result depends on beside the files. A key is its flag's name.
+Json settings_of(const CorpusConfig& config, const text::Tokenizer& tokenizer) {
+  return {{"type", config.type},
+          {"column", config.column},
+          {"tokenizer", tokenizer.name()},
+          {"format", config.format},
+          {"validation-fraction", config.validation_fraction},
+          {"shard-tokens", config.shard_tokens},
+          {"max-row-mib", config.max_row_mib},
+          {"on-bad-row", config.on_bad_row}};
+}
+
+Json sources_of(const CorpusFiles& files) {
+  Json rows = Json::array();
+  for (const Input& input : files.inputs) {
+    const bool is_stream = input.file.path == kStandardInput;
+    rows.push_back({{"path", input.file.name},
+                    {"bytes", is_stream ? 0 : input.file.bytes},
+                    {"modified_ns", input.file.modified_ns}});
+  }
+  return rows;
+}
+
+Json to_json(const Position& position) {
+  return {{"file", position.file}, {"row", position.row}, {"mark", position.mark}};
+}
+
+/// Adds what is known of the files that were read.
+void add_reads(Json& rows, const std::vector<FileRead>& reads) {
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    rows[i]["rows"] = reads[i].rows;
+    rows[i]["sha256"] = reads[i].sha256;
+  }
+}
+
+std::string difference_of_settings(const Json& before, const Json& now, std::int64_t bad_rows) {
+  for (const auto& [key, value] : now.items()) {
+    const Json was = before.value(key, Json());
+    // Without bad rows both rules come to the same.
+    if (was == value || (key == "on-bad-row" && bad_rows == 0)) continue;
+    return cat("--", key, " was ", was.dump(), " and is ", value.dump());
+  }
+  return "";
+}
+
+/// `begun`: the file that is read in part.
+std::string difference_of_sources(const Json& before, const CorpusFiles& files,
+                                  std::int64_t begun) {
+  for (std::size_t i = 0; i < std::max(before.size(), files.inputs.size()); ++i) {
+    if (i == files.inputs.size()) return before[i].at("path").get<std::string>() + " is gone";
+    const SourceFile& file = files.inputs[i].file;
+    if (i == before.size()) return file.name + " is new";
+    const Json& was = before[i];
+    const auto path = was.at("path").get<std::string>();
+    if (path != file.name) return path < file.name ? path + " is gone" : file.name + " is new";
+    if (file.path == kStandardInput) continue;
+    if (was.at("bytes") != file.bytes)
+      return cat(path, " had ", was.at("bytes").dump(), " bytes and has ", file.bytes);
+    if (was.at("modified_ns") == file.modified_ns) continue;
+    if (static_cast<std::int64_t>(i) == begun ||
+        (was.contains("sha256") && FileHash(file.path).hex() != was.at("sha256")))
+      return path + " was written to since";
+  }
+  return "";
+}
+
+/// What a folder says about its making: a journal, or the manifest.
+void check_same(const fs::path& folder, const Json& record, const Json& settings,
+                const CorpusFiles& files, std::int64_t begun) {
+  const std::int64_t bad_rows = counts_of(record.at("counts")).bad_rows();
+  std::string difference = difference_of_settings(record.at("settings"), settings, bad_rows);
+  if (difference.empty()) difference = difference_of_sources(record.at("sources"), files, begun);
+  check_usage(difference.empty(), folder.string(), ": it was begun otherwise: ", difference, kAnew);
+}
+
+bool is_ours(const std::string& name) {
+  return is_token_file(name) || name.starts_with(kManifestName) || name.starts_with(kJournalName);
+}
+
+/// Leaves the folder empty. Throws UsageError, before anything is removed, where it holds other
+/// files, or files of ours without a record of their making.
+void clear(const fs::path& folder, bool overwrite) {
+  const bool recorded = fs::exists(folder / kManifestName) || fs::exists(folder / kJournalName);
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool partial = name == std::string(kJournalName) + ".partial";
+    check_usage(partial || (recorded && overwrite && is_ours(name)), folder.string(),
+                ": expected an empty folder, or one that xsa prepare made, but it holds ", name,
+                "; name another folder with --output");
+    files.push_back(entry.path());
+  }
+  // The record goes last: a kill in between leaves a folder that can be cleared again.
+  std::stable_partition(files.begin(), files.end(), [](const fs::path& file) {
+    return is_token_file(file.filename().string());
+  });
+  for (const fs::path& file : files) fs::remove(file);
+}
+
+class Preparation {
+ public:
+  explicit Preparation(const CorpusConfig& config)
+      : config_(config), tokenizer_(text::make_tokenizer(config.tokenizer)) {
+    check_config(config, *tokenizer_);
+    files_ = find_corpus(config);
+    settings_ = settings_of(config, *tokenizer_);
+    check_at_the_door();
+  }
+
+  Json run() {
+    std::error_code error;
+    fs::create_directories(config_.output, error);
+    check(!error, config_.output.string(), ": cannot create folder: ", error.message(),
+          "; name another with --output");
+    const FolderLock lock(config_.output);
+    if (!config_.overwrite && fs::exists(config_.output / kManifestName)) return finished();
+    if (config_.overwrite || !fs::exists(config_.output / kJournalName))
+      clear(config_.output, config_.overwrite);
+    return work();
+  }
+
+ private:
+  /// Opens every file, so that a missing column or a damaged footer shows now and not in hours.
+  void check_at_the_door() const {
+    for (const Input& input : files_.inputs) {
+      if (input.file.path == kStandardInput) continue;
+      const auto reader = open_rows(input.file.path, input.form);
+      if (input.form.kind != FileKind::kJsonLines || config_.on_bad_row == "skip") continue;
+      Row row;
+      const bool missing = reader->next(row) && row.fault == Fault::kNoText;
+      check_usage(!missing, input.file.name, ": ", row.reason);
+    }
+  }
+
+  Json finished() const {
+    const Json manifest = read_json_file(config_.output / kManifestName);
+    check_usage(manifest.contains("settings"), config_.output.string(),
+                ": its manifest is not one of xsa prepare; name another folder with --output");
+    check_same(config_.output, manifest, settings_, files_, -1);
+    fs::remove(config_.output / kJournalName);  // left by a kill behind the manifest
+    return manifest;
+  }
+
+  Json work() {
+    const auto format = config_.format == "llmc" ? ShardFormat::kLlmC : ShardFormat::kNanoGpt;
+    SplitWriter train(config_.output, /*validation=*/false, format, config_.shard_tokens);
+    SplitWriter validation(config_.output, /*validation=*/true, format, config_.shard_tokens);
+    Progressed state;
+    std::vector<FileRead> reads;
+    if (fs::exists(config_.output / kJournalName)) {
+      load(state, reads);
+      train.restore(state.train);
+      validation.restore(state.validation);
+    } else {
+      save(state, reads);
+    }
+    FileRows rows(files_.inputs, state.position, reads);
+    std::int64_t bytes = 0;
+    for (const Input& input : files_.inputs) bytes += input.file.bytes;
+    Bar bar("preparing", bytes);
+    const TokenizeOptions options{
+        .workers = config_.threads > 0 ? config_.threads
+                                       : std::max(1u, std::thread::hardware_concurrency()),
+        .validation_fraction = config_.validation_fraction,
+        .skip_bad_rows = config_.on_bad_row == "skip",
+        .commit_bytes = config_.save_mib << 20,
+        .commit = [&](const Progressed& now) { save(now, rows.read()); },
+        .stopped = "stopped; the same command continues where it was",
+        .bar = &bar};
+    tokenize_files(rows, *tokenizer_, train, validation, state, options);
+    const std::int64_t documents = state.train.documents + state.validation.documents;
+    check(documents > 0, "expected at least one document, got none in ", state.counts.rows,
+          " rows of ", files_.inputs.size(), " files");
+    return write_manifest(state, rows.read(), train.finish(), validation.finish());
+  }
+
+  void save(const Progressed& state, const std::vector<FileRead>& reads) const {
+    Json sources = sources_of(files_);
+    // The reader may be ahead of what is written.
+    add_reads(sources, {reads.begin(), reads.begin() + state.position.file});
+    write_json_file(config_.output / kJournalName, {{"version", kJournalVersion},
+                                                    {"settings", settings_},
+                                                    {"position", to_json(state.position)},
+                                                    {"train", to_json(state.train)},
+                                                    {"validation", to_json(state.validation)},
+                                                    {"counts", to_json(state.counts)},
+                                                    {"sources", sources}});
+  }
+
+  void load(Progressed& state, std::vector<FileRead>& reads) const {
+    const fs::path path = config_.output / kJournalName;
+    try {
+      const Json journal = read_json_file(path);
+      check(journal.at("version") == kJournalVersion, "version ", journal.at("version").dump());
+      const Json& at = journal.at("position");
+      state.position = {at.at("file").get<std::int64_t>(), at.at("row").get<std::int64_t>(),
+                        at.at("mark").get<std::string>()};
+      check_same(config_.output, journal, settings_, files_,
+                 state.position.row > 0 ? state.position.file : -1);
+      state.train = split_state_of(journal.at("train"));
+      state.validation = split_state_of(journal.at("validation"));
+      state.counts = counts_of(journal.at("counts"));
+      for (std::size_t i = 0; i < static_cast<std::size_t>(state.position.file); ++i) {
+        const Json& row = journal.at("sources").at(i);
+        reads.push_back({row.at("rows").get<std::int64_t>(), row.at("sha256").get<std::string>()});
+      }
+    } catch (const Json::exception& error) {
+      throw Error(cat(path.string(), ": not a journal of this program: ", error.what(),
+                      "; begin anew with --overwrite"));
+    }
+  }
+
+  Json write_manifest(const Progressed& state, const std::vector<FileRead>& reads, Json train,
+                      Json validation) const {
+    Json sources = sources_of(files_);
+    add_reads(sources, reads);
+    const std::string rule =
+        config_.validation_fraction == 0 ? "none"
+        : files_.cut                     ? "the end of the text"
+                     : "documents whose first MiB's SHA-256, its first 52 bits read as a fraction, "
+                       "is below validation_fraction";
+    Json manifest = {{"name", config_.output.filename().string()},
+                     {"format", config_.format},
+                     {"tokenizer", tokenizer_->name()},
+                     {"vocabulary_size", tokenizer_->vocabulary_size()},
+                     {"end_of_text", tokenizer_->end_of_text()},
+                     {"validation_fraction", config_.validation_fraction},
+                     {"held_out", rule},
+                     {"train", std::move(train)},
+                     {"validation", std::move(validation)},
+                     {"counts", to_json(state.counts)},
+                     {"settings", settings_},
+                     {"passed_over", files_.passed_over},
+                     {"sources", std::move(sources)}};
+    write_json_file(config_.output / kManifestName, manifest);
+    fs::remove(config_.output / kJournalName);
+    return manifest;
+  }
+
+  const CorpusConfig& config_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
+  CorpusFiles files_;
+  Json settings_;
+};
+
+}  // namespace
+
+Json prepare_corpus(const CorpusConfig& config) {
+  try {
+    return Preparation(config).run();
+  } catch (const fs::filesystem_error& error) {
+    throw Error(cat(error.path1().string(), ": ", error.code().message()));
+  }
+}
+
+}  // namespace xsa::data
