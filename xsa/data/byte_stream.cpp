@@ -149,14 +149,14 @@ std::size_t ByteStream::read(std::span<char> out) {
 }
 
 LineReader::LineReader(ByteStream& stream, std::size_t max_bytes)
-    : stream_(stream), max_bytes_(max_bytes), buffer_(kRawBytes + kPadding) {}
+    : stream_(stream), max_bytes_(max_bytes), buffer_(kRawBytes) {}
 
 void LineReader::refill() {
   if (begin_ > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
-  if (end_ + kPadding >= buffer_.size()) buffer_.resize(2 * buffer_.size());
-  const std::size_t room = buffer_.size() - kPadding - end_;
+  if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
+  const std::size_t room = buffer_.size() - end_;
   const std::size_t got = stream_.read({buffer_.data() + end_, room});
   end_ += got;
   at_end_ = got < room;

@@ -51,9 +51,6 @@ class ByteStream {
 /// The lines of a stream. Memory: the longest line, at most `max_bytes`, and a buffer.
 class LineReader {
  public:
-  /// Bytes after each line that may be read (never written): what simdjson wants.
-  static constexpr std::size_t kPadding = 64;
-
   /// `stream` must outlive the reader.
   LineReader(ByteStream& stream, std::size_t max_bytes);
   /// The next line without its '\n', valid until the next call; false at the end. A line that is

@@ -148,7 +148,7 @@ void check_same(const fs::path& folder, const Json& record, const Json& settings
   const std::int64_t bad_rows = counts_of(record.at("counts")).bad_rows();
   std::string difference = difference_of_settings(record.at("settings"), settings, bad_rows);
   if (difference.empty()) difference = difference_of_sources(record.at("sources"), files, begun);
-  check_usage(difference.empty(), folder.string(), ": it was begun otherwise: ", difference, kAnew);
+  check_usage(difference.empty(), folder.string(), ": it was made otherwise: ", difference, kAnew);
 }
 
 bool is_ours(const std::string& name) {
@@ -192,8 +192,8 @@ class Preparation {
           "; name another with --output");
     const FolderLock lock(config_.output);
     if (!config_.overwrite && fs::exists(config_.output / kManifestName)) return finished();
-    if (config_.overwrite || !fs::exists(config_.output / kJournalName))
-      clear(config_.output, config_.overwrite);
+    const bool begun = has_begun();
+    if (config_.overwrite || !begun) clear(config_.output, config_.overwrite || !begun);
     return work();
   }
 
@@ -208,6 +208,14 @@ class Preparation {
       const bool missing = reader->next(row) && row.fault == Fault::kNoText;
       check_usage(!missing, input.file.name, ": ", row.reason);
     }
+  }
+
+  /// Whether a journal tells of anything that is worth keeping.
+  bool has_begun() const {
+    const fs::path path = config_.output / kJournalName;
+    if (!fs::exists(path)) return false;
+    const Json journal = read_json_file(path);
+    return !journal.contains("counts") || journal["counts"].value("rows", 1) > 0;
   }
 
   Json finished() const {

@@ -24,7 +24,7 @@ struct CorpusConfig {
   double validation_fraction = 0.01;
   std::int64_t shard_tokens = 100'000'000;
   std::string on_bad_row = "fail";  // or skip
-  std::int64_t max_row_mib = 32;    // of a line of JSON
+  std::int64_t max_row_mib = 64;    // of a line of JSON
   std::int64_t threads = 0;         // 0: all cores
   std::int64_t save_mib = 64;       // of text between two places where a broken run may continue
   bool overwrite = false;

@@ -1,7 +1,5 @@
 #include "xsa/data/document_batch.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -36,7 +34,7 @@ bool Batcher::next(DocumentBatch& batch) {
   batch = DocumentBatch{};
   batch.text.swap(carried_);
   if (open_) open_->begin = 0;
-  limit_ = kBatchBytes;
+  limit_ = std::max(kBatchBytes, batch.text.size());
   try {
     fill(batch);
   } catch (...) {
@@ -138,11 +136,10 @@ void encode(DocumentBatch& batch, const text::Tokenizer& tokenizer, double valid
   for (Piece& piece : batch.pieces) {
     const auto text = std::string_view(batch.text).substr(piece.begin, piece.end - piece.begin);
     const bool whole = piece.starts && piece.ends;
-    if (piece.fault == Fault::kNone && whole && piece.check_utf8 &&
-        !simdjson::validate_utf8(text.data(), text.size())) {
+    if (piece.fault == Fault::kNone && whole && piece.check_utf8) {
       text::Utf8Counter utf8;
       utf8.add(text);
-      refuse_invalid(piece, utf8.invalid_bytes());
+      if (utf8.invalid_bytes() > 0) refuse_invalid(piece, utf8.invalid_bytes());
     }
     if (piece.fault == Fault::kNone && piece.is_file && text.find('\0') != text.npos)
       set_fault(piece, Fault::kBinary, "expected text, got binary data: a NUL byte");

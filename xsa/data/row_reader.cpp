@@ -1,13 +1,12 @@
 #include "xsa/data/row_reader.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "xsa/base/error.h"
 #include "xsa/base/suggest.h"
 #include "xsa/data/byte_stream.h"
+#include "xsa/data/json_text.h"
 
 namespace xsa::data {
 namespace {
@@ -15,7 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kPieceBytes = 256 << 10;
-static_assert(LineReader::kPadding >= simdjson::SIMDJSON_PADDING);
 
 /// A piece may be empty: the last one of a text whose size is a multiple of the piece's.
 class TextReader final : public RowReader {
@@ -56,24 +54,23 @@ class TextReader final : public RowReader {
   bool starts_ = true, done_ = false;
 };
 
-/// Every line is parsed whole: what is broken anywhere in it counts as broken.
 class JsonLinesReader final : public RowReader {
  public:
   JsonLinesReader(const fs::path& path, const RowForm& form)
       : stream_(path),
         lines_(stream_, form.max_line_bytes),
-        column_(form.column),
+        json_(form.column),
         max_line_bytes_(form.max_line_bytes) {}
 
   bool next(Row& row) override {
     bool too_long = false;
     if (!next_line(too_long)) return false;
-    row = Row{};
     if (too_long)
-      fault(row, Fault::kTooLong,
-            cat("longer than ", max_line_bytes_ >> 20, " MiB (--max-row-mib)"));
+      row = Row{.fault = Fault::kTooLong,
+                .reason = cat("longer than ", max_line_bytes_ >> 20, " MiB (--max-row-mib)")};
     else
-      read(row);
+      json_.read(line_, row);
+    if (row.fault != Fault::kNone) row.reason = cat("line ", number_, ": ", row.reason);
     return true;
   }
   void skip(std::int64_t rows) override {
@@ -92,39 +89,10 @@ class JsonLinesReader final : public RowReader {
     return false;
   }
 
-  void fault(Row& row, Fault kind, const std::string& reason) const {
-    row.fault = kind;
-    row.reason = cat("line ", number_, ": ", reason);
-  }
-
-  void read(Row& row) {
-    simdjson::dom::element value;
-    const auto error =
-        parser_.parse(line_.data(), line_.size(), /*realloc_if_needed=*/false).get(value);
-    if (error == simdjson::UTF8_ERROR)
-      return fault(row, Fault::kInvalidUtf8, "expected UTF-8, got other bytes");
-    if (error)
-      return fault(row, Fault::kBroken, cat("expected JSON: ", simdjson::error_message(error)));
-    simdjson::dom::object object;
-    if (value.get(object)) return fault(row, Fault::kBroken, "expected a JSON object in each line");
-    simdjson::dom::element text;
-    if (object.at_key(column_).get(text)) return fault(row, Fault::kNoText, missing(object));
-    if (text.is_null()) return fault(row, Fault::kNoText, cat("'", column_, "' is null"));
-    if (text.get(row.text))
-      fault(row, Fault::kWrongType, cat("'", column_, "': expected a string, got ", text.type()));
-  }
-
-  std::string missing(const simdjson::dom::object& object) const {
-    std::vector<std::string> keys;
-    for (const auto field : object) keys.emplace_back(field.key);
-    return missing_column(column_, keys);
-  }
-
   ByteStream stream_;
   LineReader lines_;
-  std::string column_;
+  JsonText json_;
   std::size_t max_line_bytes_;
-  simdjson::dom::parser parser_;
   std::string_view line_;
   std::int64_t number_ = 0;
 };

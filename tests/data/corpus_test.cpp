@@ -1,0 +1,552 @@
+#include "xsa/data/corpus.h"
+
+#include <arrow/record_batch.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <map>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "tests/data/made_files.h"
+#include "tests/support/temp_folder.h"
+#include "xsa/base/file.h"
+#include "xsa/base/rng.h"
+#include "xsa/base/signals.h"
+#include "xsa/data/shard.h"
+#include "xsa/text/tokenizer.h"
+
+namespace xsa::data {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using xsa::testing::error_of;
+using xsa::testing::TempFolder;
+
+/// Sentences of made-up words, no two texts alike.
+std::string made_text(std::uint64_t seed, std::size_t bytes) {
+  Rng rng(seed);
+  std::string text;
+  while (text.size() < bytes) {
+    for (std::size_t letters = 1 + rng.below(9); letters > 0; --letters)
+      text += static_cast<char>('a' + rng.below(26));
+    text += rng.below(12) == 0 ? ".\n" : " ";
+  }
+  text.resize(bytes);
+  return text;
+}
+
+std::string line_of(const std::string& text) { return Json({{"text", text}}).dump() + "\n"; }
+
+class Corpus : public ::testing::Test {
+ protected:
+  CorpusConfig config(std::vector<std::string> sources, const std::string& output = "out") {
+    CorpusConfig made;
+    for (std::string& source : sources) source = (folder_ / source).string();
+    made.sources = std::move(sources);
+    made.output = folder_ / output;
+    made.tokenizer = "byte";
+    made.validation_fraction = 0;
+    made.threads = 2;
+    return made;
+  }
+
+  /// The documents of a split, as the tokens say: "|one|two".
+  std::string text_of(const Json& manifest, const char* split, const std::string& output = "out") {
+    const bool raw = manifest.at("format") == "nanogpt";
+    std::string text;
+    for (const Json& entry : manifest.at(split).at("shards")) {
+      const Shard shard(folder_ / output / entry.at("file").get<std::string>(),
+                        raw ? ShardFormat::kNanoGpt : ShardFormat::kLlmC);
+      EXPECT_EQ(shard.size(), entry.at("tokens").get<std::int64_t>());
+      std::vector<std::uint16_t> ids(static_cast<std::size_t>(shard.size()));
+      shard.read(0, ids);
+      for (const std::uint16_t id : ids) text += id == 256 ? '|' : static_cast<char>(id);
+    }
+    return text;
+  }
+
+  std::string prepared(const CorpusConfig& how) {
+    const Json manifest = prepare_corpus(how);
+    EXPECT_FALSE(fs::exists(how.output / "journal.json"));
+    return text_of(manifest, "train", how.output.filename().string());
+  }
+
+  std::string refusal(const CorpusConfig& how) {
+    return error_of<UsageError>([&] { prepare_corpus(how); });
+  }
+  std::string failure(const CorpusConfig& how) {
+    return error_of([&] { prepare_corpus(how); });
+  }
+
+  /// Every file of a folder with the hash of its bytes.
+  std::map<std::string, std::string> bytes_in(const std::string& output) {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::directory_iterator(folder_ / output)) {
+      const std::string name = entry.path().filename().string();
+      std::string bytes = read_file(entry.path());
+      if (name == "manifest.json") {  // its name is the folder's
+        Json manifest = Json::parse(bytes);
+        manifest.erase("name");
+        bytes = manifest.dump();
+      }
+      files[name] = sha256(std::as_bytes(std::span(bytes)));
+    }
+    return files;
+  }
+
+  /// Three JSON lines files of many documents, short, empty and longer than a batch.
+  std::vector<std::string> many_documents() {
+    const std::vector<std::string> names = {"many-499.jsonl", "many-999.jsonl",
+                                            "many-1499.jsonl.zst"};
+    if (fs::exists(folder_ / names[0])) return names;
+    std::string lines;
+    for (std::uint64_t i = 0; i < 1500; ++i) {
+      const std::size_t bytes = i % 500 == 7 ? 3'000'000 : i % 50 == 3 ? 0 : i * 13 % 4000;
+      lines += line_of(made_text(i, bytes));
+      if (i % 500 != 499) continue;
+      folder_.write(names[i / 500], i < 1000 ? lines : zstandard(lines));
+      lines.clear();
+    }
+    return names;
+  }
+
+  CorpusConfig many(const std::string& output) {
+    CorpusConfig how = config(many_documents(), output);
+    how.validation_fraction = 0.1;
+    how.shard_tokens = 900'000;
+    how.save_mib = 1;
+    return how;
+  }
+
+  TempFolder folder_;
+};
+
+/// Runs in a child process; its exit code is Interrupted's, or 1 for another error.
+template <class Action>
+pid_t in_child(const Action& action) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  int code = 0;
+  try {
+    action();
+  } catch (const Interrupted& stopped) {
+    code = stopped.exit_code();
+  } catch (const std::exception&) {
+    code = 1;
+  }
+  ::_exit(code);
+}
+
+TEST_F(Corpus, EveryKindOfFileGivesTheSameTokens) {
+  const Texts texts = {"one", "", "two\nlines", "\xC3\xA9t\xC3\xA9", "last"};
+  std::string lines;
+  for (const auto& text : texts) lines += line_of(*text);
+  const auto table = table_of(texts);
+  write_parquet(folder_ / "a.parquet", *table, {.group_rows = 2});
+  write_parquet(folder_ / "b.parquet", *table, {.dictionary = false, .codec = "snappy"});
+  write_arrow_stream(folder_ / "c.arrow", *table, 2);
+  write_arrow_file(folder_ / "d.arrow", *table, 3);
+  folder_.write("e.jsonl", lines);
+  folder_.write("f.jsonl.gz", gzipped(lines));
+  folder_.write("g.ndjson.zst", zstandard(lines));
+  folder_.write("mislabelled.jsonl", gzipped(lines));
+  for (const char* name : {"a.parquet", "b.parquet", "c.arrow", "d.arrow", "e.jsonl", "f.jsonl.gz",
+                           "g.ndjson.zst", "mislabelled.jsonl"}) {
+    CorpusConfig how = config({name}, cat("out-", name));
+    const Json manifest = prepare_corpus(how);
+    EXPECT_EQ(text_of(manifest, "train", cat("out-", name)),
+              "|one|two\nlines|\xC3\xA9t\xC3\xA9|last")
+        << name;
+    EXPECT_EQ(manifest["counts"]["rows"], 5);
+    EXPECT_EQ(manifest["counts"]["empty_documents"], 1);
+    EXPECT_EQ(manifest["train"]["documents"], 4);
+    EXPECT_EQ(manifest["train"]["bytes"], 21);
+    EXPECT_EQ(manifest["sources"][0]["rows"], 5);
+    const std::string bytes = read_file(folder_ / name);
+    EXPECT_EQ(manifest["sources"][0]["sha256"], sha256(std::as_bytes(std::span(bytes))));
+  }
+}
+
+TEST_F(Corpus, TextFilesAreADocumentEachInTheOrderOfTheirPaths) {
+  folder_.write("texts/b.txt", "second\n");
+  folder_.write("texts/a/z.txt", "first");
+  folder_.write("texts/c.txt.gz", gzipped("third"));
+  folder_.write("texts/empty.txt", "");
+  folder_.write("texts/.hidden", "never");
+  EXPECT_EQ(prepared(config({"texts"})), "|first|second\n|third");
+  EXPECT_EQ(prepared(config({"texts/c.txt.gz", "texts/b.txt", "texts/a/z.txt"}, "named")),
+            "|first|second\n|third");
+  EXPECT_EQ(prepared(config({"texts/{b,c}.*"}, "glob")), "|second\n|third");
+}
+
+TEST_F(Corpus, OfAFolderOneKindIsReadAndTheOthersAreListed) {
+  folder_.write("set/README.md", "not a document");
+  folder_.write("set/state.json", "{}");
+  write_parquet(folder_ / "set/a.parquet", *table_of({"text"}));
+  const Json manifest = prepare_corpus(config({"set"}));
+  EXPECT_EQ(text_of(manifest, "train"), "|text");
+  EXPECT_EQ(manifest["passed_over"].size(), 2u);
+  EXPECT_THAT(manifest["passed_over"][0].get<std::string>(), HasSubstr("README.md"));
+  CorpusConfig text = config({"set"}, "as-text");
+  text.type = "text";
+  EXPECT_EQ(prepared(text), "|not a document");
+}
+
+TEST_F(Corpus, ASingleTextIsHeldOutAtItsEnd) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += cat("line ", i, "\n");
+  folder_.write("book.txt", text);
+  CorpusConfig how = config({"book.txt"});
+  how.validation_fraction = 0.1;
+  const Json manifest = prepare_corpus(how);
+  const std::string train = text_of(manifest, "train"), held = text_of(manifest, "validation");
+  EXPECT_EQ(train.substr(1) + held.substr(1), text);
+  EXPECT_NEAR(static_cast<double>(held.size()) / static_cast<double>(text.size()), 0.1, 0.02);
+  EXPECT_EQ(manifest["held_out"], "the end of the text");
+}
+
+TEST_F(Corpus, ADocumentKeepsItsSideWhereverItStandsAndSoDoesItsCopy) {
+  std::string forwards, backwards;
+  for (int i = 0; i < 400; ++i) {
+    const std::string line = line_of(cat("document ", i % 200));
+    forwards += line;
+    backwards = line + backwards;
+  }
+  folder_.write("a.jsonl", forwards);
+  folder_.write("b.jsonl", backwards);
+  const auto documents = [&](const char* name) {
+    CorpusConfig how = config({name}, cat("of-", name));
+    how.validation_fraction = 0.2;
+    std::multiset<std::string> found;
+    std::istringstream text(text_of(prepare_corpus(how), "validation", cat("of-", name)));
+    for (std::string document; std::getline(text, document, '|');) found.insert(document);
+    return found;
+  };
+  const auto held = documents("a.jsonl");
+  EXPECT_EQ(held, documents("b.jsonl"));
+  EXPECT_NEAR(static_cast<double>(held.size()), 80, 30);
+  for (const std::string& document : held)
+    EXPECT_TRUE(document.empty() || held.count(document) == 2) << document;
+}
+
+TEST_F(Corpus, BytesDoNotDependOnThreadsOrWhereItIsSaved) {
+  std::map<std::string, std::string> first;
+  for (const std::int64_t threads : {1, 2, 5}) {
+    CorpusConfig how = many(cat("threads-", threads));
+    how.threads = threads;
+    how.save_mib = threads;
+    const Json manifest = prepare_corpus(how);
+    EXPECT_GT(manifest["train"]["shards"].size(), 5u);
+    EXPECT_GT(manifest["validation"]["documents"], 50);
+    const auto files = bytes_in(cat("threads-", threads));
+    if (first.empty()) first = files;
+    EXPECT_EQ(files, first) << threads;
+  }
+}
+
+TEST_F(Corpus, ALongDocumentIsTheSameWholeAndInPieces) {
+  const std::string text = made_text(1, 5'000'000);
+  folder_.write("long.jsonl", line_of("short") + line_of(text) + line_of("end"));
+  EXPECT_EQ(prepared(config({"long.jsonl"})), "|short|" + text + "|end");
+  if (const std::string why = error_of([] { text::make_tokenizer("gpt2"); }); !why.empty())
+    GTEST_SKIP() << why;
+  CorpusConfig how = config({"long.jsonl"}, "gpt2");
+  how.tokenizer = "gpt2";
+  const Json manifest = prepare_corpus(how);
+  const auto tokenizer = text::make_tokenizer("gpt2");
+  std::vector<text::Token> expected;
+  for (const std::string& document : {std::string("short"), text, std::string("end")}) {
+    expected.push_back(tokenizer->end_of_text());
+    tokenizer->encode(document, expected);
+  }
+  const Shard shard(folder_ / "gpt2/train-00000.bin");
+  std::vector<std::uint16_t> ids(static_cast<std::size_t>(shard.size()));
+  shard.read(0, ids);
+  EXPECT_TRUE(std::equal(ids.begin(), ids.end(), expected.begin(), expected.end()));
+}
+
+TEST_F(Corpus, AKillAtAnyMomentLeavesAFolderThatContinuesToTheSameBytes) {
+  prepare_corpus(many("whole"));
+  const auto whole = bytes_in("whole");
+  const CorpusConfig how = many("broken");
+  int kills = 0;
+  for (int round = 0; round < 40; ++round) {
+    const pid_t child = in_child([&] { prepare_corpus(how); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(3 + 5 * (round % 13)));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    kills += WIFSIGNALED(status) ? 1 : 0;
+    if (fs::exists(how.output / "manifest.json")) break;
+  }
+  EXPECT_GE(kills, 3);
+  prepare_corpus(how);
+  EXPECT_EQ(bytes_in("broken"), whole);
+}
+
+TEST_F(Corpus, AskedToStopItSavesAndContinues) {
+  prepare_corpus(many("whole"));
+  const CorpusConfig how = many("broken");
+  install_stop_handlers();
+  const pid_t child = in_child([&] { prepare_corpus(how); });
+  while (!fs::exists(how.output / "journal.json")) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(10ms);
+  ::kill(child, SIGTERM);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  clear_stop_signal();
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 143);
+  const Json journal = read_json_file(how.output / "journal.json");
+  EXPECT_LT(journal["counts"]["rows"], 1500);
+  prepare_corpus(how);
+  EXPECT_EQ(bytes_in("broken"), bytes_in("whole"));
+}
+
+TEST_F(Corpus, AFullDiskLosesNothingThatWasSaved) {
+  prepare_corpus(many("whole"));
+  const CorpusConfig how = many("broken");
+  const pid_t child = in_child([&] {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{1'500'000, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    const std::string reason = error_of([&] { prepare_corpus(how); });
+    if (reason.find("File too large") == reason.npos || reason.find(".bin") == reason.npos)
+      ::_exit(3);
+  });
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_FALSE(fs::exists(how.output / "manifest.json"));
+  prepare_corpus(how);
+  EXPECT_EQ(bytes_in("broken"), bytes_in("whole"));
+}
+
+TEST_F(Corpus, AFinishedFolderIsNotMadeAgainUnlessAsked) {
+  folder_.write("a.jsonl", line_of("text"));
+  const CorpusConfig how = config({"a.jsonl"});
+  const Json manifest = prepare_corpus(how);
+  const auto time = fs::last_write_time(how.output / "train-00000.bin");
+  EXPECT_EQ(prepare_corpus(how), manifest);
+  EXPECT_EQ(fs::last_write_time(how.output / "train-00000.bin"), time);
+  CorpusConfig again = how;
+  again.overwrite = true;
+  EXPECT_EQ(prepare_corpus(again), manifest);
+  EXPECT_NE(fs::last_write_time(how.output / "train-00000.bin"), time);
+}
+
+TEST_F(Corpus, AnotherCommandIsRefusedWithWhatDiffers) {
+  folder_.write("a.jsonl", line_of("text"));
+  prepare_corpus(config({"a.jsonl"}));
+  CorpusConfig how = config({"a.jsonl"});
+  how.column = "body";
+  folder_.write("a.jsonl", R"({"text": "text", "body": "b"})");
+  EXPECT_THAT(refusal(how),
+              AllOf(HasSubstr("--column was \"text\" and is \"body\""), HasSubstr("--overwrite")));
+  EXPECT_THAT(refusal(config({"a.jsonl"})), HasSubstr("a.jsonl had 16 bytes and has 29"));
+  how.overwrite = true;
+  EXPECT_EQ(prepared(how), "|b");
+}
+
+TEST_F(Corpus, SourcesThatChangedAreRefusedWithWhatDiffers) {
+  folder_.write("set/a.jsonl", line_of("aaaa"));
+  folder_.write("set/b.jsonl", line_of("bbbb"));
+  prepare_corpus(config({"set"}));
+  folder_.write("set/c.jsonl", line_of("cccc"));
+  EXPECT_THAT(refusal(config({"set"})), HasSubstr("c.jsonl is new"));
+  fs::remove(folder_ / "set/c.jsonl");
+  fs::rename(folder_ / "set/a.jsonl", folder_ / "kept");
+  EXPECT_THAT(refusal(config({"set"})), HasSubstr("a.jsonl is gone"));
+  fs::rename(folder_ / "kept", folder_ / "set/a.jsonl");
+  EXPECT_EQ(failure(config({"set"})), "");
+  folder_.write("set/b.jsonl", line_of("bbbb"));  // the same text, another time
+  EXPECT_EQ(failure(config({"set"})), "");
+  folder_.write("set/b.jsonl", line_of("BBBB"));
+  EXPECT_THAT(refusal(config({"set"})), HasSubstr("b.jsonl was written to since"));
+}
+
+TEST_F(Corpus, OtherFilesInTheWayAreNeverRemoved) {
+  folder_.write("a.jsonl", line_of("text"));
+  folder_.write("out/thesis.tex", "precious");
+  CorpusConfig how = config({"a.jsonl"});
+  for (const bool overwrite : {false, true}) {
+    how.overwrite = overwrite;
+    EXPECT_THAT(refusal(how), AllOf(HasSubstr("thesis.tex"), HasSubstr("another folder")));
+  }
+  folder_.write("tokens/train-00000.bin", "somebody else's");
+  how.output = folder_ / "tokens";
+  EXPECT_THAT(refusal(how), HasSubstr("train-00000.bin"));
+  EXPECT_EQ(read_file(folder_ / "tokens/train-00000.bin"), "somebody else's");
+}
+
+TEST_F(Corpus, BadRowsStopItOrAreCountedByKind) {
+  const std::string lines =
+      "{\"text\": \"good\"}\n{\"text\": \n{\"body\": \"x\"}\n{\"text\": null}\n{\"text\": 5}\n[1]\n"
+      "{\"text\": \"\xff\"}\n" +
+      line_of(std::string(2 << 20, 'x')) + "\n\n{\"text\": \"also good\"}";
+  folder_.write("a.jsonl", lines);
+  CorpusConfig how = config({"a.jsonl"});
+  how.max_row_mib = 1;
+  EXPECT_THAT(failure(how), AllOf(HasSubstr("a.jsonl: row 1: line 2: expected a value"),
+                                  HasSubstr("--on-bad-row")));
+  how.on_bad_row = "skip";  // continues
+  const Json manifest = prepare_corpus(how);
+  EXPECT_EQ(text_of(manifest, "train"), "|good|also good");
+  const Json& bad = manifest["counts"]["bad_rows"];
+  EXPECT_EQ(bad["broken"], 2);
+  EXPECT_EQ(bad["no_text"], 2);
+  EXPECT_EQ(bad["wrong_type"], 1);
+  EXPECT_EQ(bad["invalid_utf8"], 1);
+  EXPECT_EQ(bad["too_long"], 1);
+  EXPECT_EQ(manifest["counts"]["rows"], 9);
+  EXPECT_EQ(manifest["counts"]["bad_row_examples"].size(), 7u);
+  EXPECT_EQ(manifest["counts"]["bad_row_examples"][0]["row"], 1);
+}
+
+TEST_F(Corpus, NullsAndInvalidUtf8InTablesAreBadRows) {
+  const auto table = table_of({"good", std::nullopt, "\xC3", "end"});
+  write_parquet(folder_ / "a.parquet", *table);
+  write_arrow_stream(folder_ / "b.arrow", *table);
+  for (const char* name : {"a.parquet", "b.arrow"}) {
+    CorpusConfig how = config({name}, cat("of-", name));
+    EXPECT_THAT(failure(how), AllOf(HasSubstr(name), HasSubstr("row 1: 'text' is null")));
+    how.on_bad_row = "skip";
+    const Json manifest = prepare_corpus(how);
+    EXPECT_EQ(text_of(manifest, "train", cat("of-", name)), "|good|end");
+    EXPECT_EQ(manifest["counts"]["bad_rows"]["no_text"], 1);
+    EXPECT_EQ(manifest["counts"]["bad_rows"]["invalid_utf8"], 1);
+  }
+}
+
+TEST_F(Corpus, ABadTextIsTakenBackWholeHoweverLongItIs) {
+  folder_.write("set/a.txt", "good");
+  folder_.write("set/b.txt", made_text(1, 3'000'000) + "\xff");
+  folder_.write("set/c.txt",
+                made_text(2, 1'500'000) + std::string(1, '\0') + made_text(3, 1'500'000));
+  folder_.write("set/d.txt", "end");
+  CorpusConfig how = config({"set"});
+  EXPECT_THAT(failure(how), AllOf(HasSubstr("b.txt: expected UTF-8, got 1 bytes")));
+  how.on_bad_row = "skip";
+  how.shard_tokens = 1'000'000;
+  how.overwrite = true;
+  const Json manifest = prepare_corpus(how);
+  EXPECT_EQ(text_of(manifest, "train"), "|good|end");
+  EXPECT_EQ(manifest["counts"]["bad_rows"]["invalid_utf8"], 1);
+  EXPECT_EQ(manifest["counts"]["bad_rows"]["binary"], 1);
+  EXPECT_EQ(bytes_in("out").size(), 2u);
+}
+
+TEST_F(Corpus, ATextWithoutAPlaceToCutIsABadRow) {
+  if (const std::string why = error_of([] { text::make_tokenizer("gpt2"); }); !why.empty())
+    GTEST_SKIP() << why;
+  folder_.write("a.jsonl", line_of("good") + line_of(std::string(20 << 20, 'x')) + line_of("end"));
+  CorpusConfig how = config({"a.jsonl"});
+  how.tokenizer = "gpt2";
+  how.on_bad_row = "skip";
+  const Json manifest = prepare_corpus(how);
+  EXPECT_EQ(manifest["counts"]["bad_rows"]["too_long"], 1);
+  EXPECT_EQ(manifest["counts"]["rows"], 3);
+  EXPECT_EQ(manifest["train"]["documents"], 2);
+}
+
+TEST_F(Corpus, ATruncatedFileFailsAndKeepsWhatCameBefore) {
+  std::string lines;
+  for (std::uint64_t i = 0; i < 3000; ++i) lines += line_of(made_text(i, 1000));
+  const std::string packed = gzipped(lines);
+  folder_.write("a.jsonl.gz", packed.substr(0, packed.size() - 20'000));
+  EXPECT_THAT(failure(config({"a.jsonl.gz"})),
+              AllOf(HasSubstr("a.jsonl.gz"), HasSubstr("truncated")));
+  const Json journal = read_json_file(folder_ / "out/journal.json");
+  EXPECT_GT(journal["counts"]["rows"], 2000);
+  write_parquet(folder_ / "b.parquet", *table_of({"text"}));
+  fs::resize_file(folder_ / "b.parquet", fs::file_size(folder_ / "b.parquet") - 1);
+  EXPECT_THAT(failure(config({"b.parquet"}, "b")), HasSubstr("b.parquet"));
+  EXPECT_FALSE(fs::exists(folder_ / "b"));  // seen at the door
+}
+
+TEST_F(Corpus, AColumnThatIsNotThereIsSeenAtTheDoorWithTheNearestOne) {
+  folder_.write("a.jsonl", "{\"id\": 1, \"content\": \"x\"}\n");
+  write_parquet(folder_ / "b.parquet", *table_of({"x"}, "content"));
+  write_arrow_stream(folder_ / "c.arrow", *table_of({"x"}, "content"));
+  for (const char* name : {"a.jsonl", "b.parquet", "c.arrow"}) {
+    CorpusConfig how = config({name});
+    how.column = "contents";
+    EXPECT_THAT(refusal(how),
+                AllOf(HasSubstr(name), HasSubstr("no column 'contents'"),
+                      HasSubstr("did you mean 'content'?"), HasSubstr("id, content")));
+    how.column = "id";
+    EXPECT_THAT(failure(how), AllOf(HasSubstr(name), HasSubstr("'id': expected"))) << name;
+    how.column = "content";
+    how.output = folder_ / cat("of-", name);
+    EXPECT_EQ(prepared(how), "|x");
+  }
+}
+
+TEST_F(Corpus, WhatIsAskedForIsCheckedFirst) {
+  folder_.write("a.jsonl", line_of("x"));
+  folder_.write("empty/.hidden", "");
+  const auto wrong = [&](auto change) {
+    CorpusConfig how = config({"a.jsonl"});
+    change(how);
+    return refusal(how);
+  };
+  EXPECT_THAT(wrong([](auto& how) { how.type = "json"; }), HasSubstr("did you mean 'jsonl'"));
+  EXPECT_THAT(wrong([](auto& how) { how.format = "llm.c"; }), HasSubstr("did you mean 'llmc'"));
+  EXPECT_THAT(wrong([](auto& how) { how.tokenizer = "gtp2"; }), HasSubstr("did you mean 'gpt2'"));
+  EXPECT_THAT(wrong([](auto& how) { how.on_bad_row = "ignore"; }), HasSubstr("fail, skip"));
+  EXPECT_THAT(wrong([](auto& how) { how.validation_fraction = 2; }), HasSubstr("0 to 0.5"));
+  EXPECT_THAT(wrong([](auto& how) { how.shard_tokens = 0; }), HasSubstr("--shard-tokens"));
+  EXPECT_THAT(wrong([](auto& how) { how.sources.push_back(how.sources[0]); }),
+              HasSubstr("named twice"));
+  EXPECT_THAT(wrong([](auto& how) { how.sources.push_back("-"); }), HasSubstr("only source"));
+  EXPECT_THAT(wrong([&](auto& how) { how.sources = {(folder_ / "a.jsnl").string()}; }),
+              AllOf(HasSubstr("no such file"), HasSubstr("a.jsonl'?")));
+  EXPECT_THAT(wrong([&](auto& how) { how.sources = {(folder_ / "empty").string()}; }),
+              HasSubstr("found none"));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(Corpus, NothingToReadIsAnError) {
+  folder_.write("a.jsonl", line_of("") + "\n");
+  EXPECT_THAT(failure(config({"a.jsonl"})), HasSubstr("expected at least one document"));
+}
+
+TEST_F(Corpus, TwoAtOnceInAFolderAreRefused) {
+  folder_.write("a.jsonl", line_of("x"));
+  const CorpusConfig how = config({"a.jsonl"});
+  fs::create_directories(how.output);
+  const pid_t child = in_child([&] {
+    const int fd = ::open(how.output.c_str(), O_RDONLY);
+    ::flock(fd, LOCK_EX);
+    std::ofstream(folder_ / "locked") << "yes";
+    ::pause();
+  });
+  while (!fs::exists(folder_ / "locked")) std::this_thread::sleep_for(1ms);
+  EXPECT_THAT(refusal(how), HasSubstr("another xsa prepare"));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(prepared(how), "|x");
+}
+
+TEST_F(Corpus, NanoGptFilesAreTheTokensAlone) {
+  folder_.write("a.jsonl", line_of("ab") + line_of("c"));
+  CorpusConfig how = config({"a.jsonl"});
+  how.format = "nanogpt";
+  EXPECT_EQ(prepared(how), "|ab|c");
+  EXPECT_EQ(read_file(how.output / "train.bin"), std::string("\0\1a\0b\0\0\1c\0", 10));
+}
+
+}  // namespace
+}  // namespace xsa::data
