@@ -29,6 +29,7 @@ void note(int signal) {
 void install_stop_handlers() {
   set_action(SIGINT, note);
   set_action(SIGTERM, note);
+  set_action(SIGXFSZ, SIG_IGN);  // a write beyond a file size limit is an error like a full disk
 }
 
 int stop_signal() { return noted_signal; }

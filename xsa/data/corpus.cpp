@@ -157,13 +157,13 @@ bool is_ours(const std::string& name) {
 
 /// Leaves the folder empty. Throws UsageError, before anything is removed, where it holds other
 /// files, or files of ours without a record of their making.
-void clear(const fs::path& folder, bool overwrite) {
+void clear(const fs::path& folder) {
   const bool recorded = fs::exists(folder / kManifestName) || fs::exists(folder / kJournalName);
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     const bool partial = name == std::string(kJournalName) + ".partial";
-    check_usage(partial || (recorded && overwrite && is_ours(name)), folder.string(),
+    check_usage(partial || (recorded && is_ours(name)), folder.string(),
                 ": expected an empty folder, or one that xsa prepare made, but it holds ", name,
                 "; name another folder with --output");
     files.push_back(entry.path());
@@ -192,8 +192,8 @@ class Preparation {
           "; name another with --output");
     const FolderLock lock(config_.output);
     if (!config_.overwrite && fs::exists(config_.output / kManifestName)) return finished();
-    const bool begun = has_begun();
-    if (config_.overwrite || !begun) clear(config_.output, config_.overwrite || !begun);
+    const bool begun = !config_.overwrite && has_begun();
+    if (!begun) clear(config_.output);
     return work();
   }
 

@@ -16,7 +16,7 @@ namespace xsa::data {
 namespace {
 
 constexpr std::size_t kExamples = 20;
-constexpr std::size_t kInFlightBytes = std::size_t{32} << 20;  // of text, beyond the first batch
+constexpr std::size_t kInFlightBytes = std::size_t{32} << 20;  // of text
 
 /// Encodes batches, any of them first, and gives them back in their order.
 class Encoders {
@@ -37,6 +37,11 @@ class Encoders {
   }
   std::size_t size() const { return batches_.size(); }
   std::size_t bytes() const { return bytes_; }
+  /// Whether take() would not wait.
+  bool ready() {
+    const std::lock_guard lock(mutex_);
+    return !batches_.empty() && batches_.front()->done;
+  }
   /// The oldest one, once it is encoded.
   DocumentBatch take() {
     std::unique_lock lock(mutex_);
@@ -227,14 +232,15 @@ void tokenize_files(FileRows& rows, const text::Tokenizer& tokenizer, SplitWrite
   try {
     bool more = true;
     while (more || encoders.size() > 0) {
-      while (more && stop_signal() == 0 && encoders.size() < most &&
-             (encoders.size() == 0 || encoders.bytes() < kInFlightBytes)) {
+      const bool full = encoders.size() >= most || encoders.bytes() >= kInFlightBytes;
+      more = more && stop_signal() == 0;
+      if (more && !full && !encoders.ready()) {
         DocumentBatch batch;
         more = batcher.next(batch);
         if (!batch.pieces.empty() || batch.error) encoders.put(std::move(batch));
+      } else if (encoders.size() > 0) {
+        writer.take(encoders.take());
       }
-      if (encoders.size() > 0) writer.take(encoders.take());
-      if (stop_signal() != 0 && encoders.size() == 0) break;
     }
     if (const int signal = stop_signal()) throw Interrupted(signal, options.stopped);
   } catch (...) {
