@@ -243,5 +243,22 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal([&] { decoder.logits(at::empty({1, 23})); }), HasSubstr("[M, 24]"));
 }
 
+TEST(Decoder, OnlyTheRowsThatAreWantedComeBack) {
+  const Gpt model = awake(small());
+  const Decoder decoder(model);
+  const at::Tensor sequence = tokens(20), expected = whole(model, sequence);
+  for (const std::vector<std::int64_t>& wanted :
+       {std::vector<std::int64_t>{0, 3, 11}, {11}, {}, {5, 2, 5}}) {
+    SequenceCache cache(decoder.config());
+    const Segment first{12, &cache}, second{8, &cache};
+    const at::Tensor rows = at::tensor(wanted, at::kLong);
+    const at::Tensor got = decoder.forward(sequence.narrow(0, 0, 12), {&first, 1}, rows);
+    ASSERT_EQ(got.size(0), std::ssize(wanted));
+    if (!wanted.empty()) expect_close(got, expected.index_select(0, rows));
+    expect_close(decoder.forward(sequence.narrow(0, 12, 8), {&second, 1}),
+                 expected.narrow(0, 12, 8));
+  }
+}
+
 }  // namespace
 }  // namespace xsa::model

@@ -120,9 +120,8 @@ void Scorer::run(Pass& pass, std::vector<Scored>& scores) {
   tokens_ += std::ssize(pass.tokens);
   rows_ += std::ssize(pass.rows);
   const at::Tensor tokens = at::from_blob(pass.tokens.data(), {std::ssize(pass.tokens)}, at::kLong);
-  const at::Tensor hidden = decoder_.forward(tokens, pass.segments);  // [N, C]
   const at::Tensor rows = at::from_blob(pass.rows.data(), {std::ssize(pass.rows)}, at::kLong);
-  score_rows(hidden.index_select(0, rows), pass, scores);
+  score_rows(decoder_.forward(tokens, pass.segments, rows), pass, scores);
 }
 
 // hidden [R, C]: the rows that score something.

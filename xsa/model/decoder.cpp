@@ -145,7 +145,8 @@ at::Tensor Decoder::embed(const at::Tensor& tokens, const at::Tensor& positions)
 }
 
 // x [N, C] throughout: the residual stream, and what its next norm makes of it.
-at::Tensor Decoder::forward(const at::Tensor& tokens, std::span<const Segment> segments) const {
+at::Tensor Decoder::forward(const at::Tensor& tokens, std::span<const Segment> segments,
+                            const at::Tensor& rows) const {
   check(tokens, segments);
   const c10::InferenceMode guard;
   if (tokens.size(0) == 0) return at::empty({0, config_.width}, at::kFloat);
@@ -162,7 +163,12 @@ at::Tensor Decoder::forward(const at::Tensor& tokens, std::span<const Segment> s
   };
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
     const Block& block = blocks_[layer];
-    add(attention(normed, layer, rope, segments), block.norm_2);
+    at::Tensor attended = attention(normed, layer, rope, segments);
+    if (rows.defined() && layer + 1 == blocks_.size()) {
+      attended = attended.index_select(0, rows);
+      x = x.index_select(0, rows);
+    }
+    add(block.attention_out(attended), block.norm_2);
     at::Tensor inner = block.up(normed);
     at::gelu_(inner, gelu_formula(config_));
     add(block.down(inner), layer + 1 < blocks_.size() ? blocks_[layer + 1].norm_1 : final_norm_);
@@ -203,7 +209,7 @@ at::Tensor Decoder::attention(const at::Tensor& normed, std::size_t layer, const
     joined.narrow(0, first, segment.length).copy_(z.transpose(1, 2).flatten(2).squeeze(0));
     first += segment.length;
   }
-  return block.attention_out(joined);
+  return joined;
 }
 
 at::Tensor Decoder::logits(const at::Tensor& hidden, std::int64_t vocabulary) const {

@@ -54,7 +54,10 @@ class Decoder {
   /// tokens [N] int64: the segments' tokens one after another -> final hidden states [N, C], fp32,
   /// as Gpt::hidden has them. Throws UsageError for tokens outside the vocabulary, a cache that is
   /// too short, or one that two segments of a pass share and one of them keeps.
-  at::Tensor forward(const at::Tensor& tokens, std::span<const Segment> segments) const;
+  /// `rows` [M] int64, where given: places in `tokens`; the result is of these alone, [M, C], and
+  /// the last layer computes no other behind its attention.
+  at::Tensor forward(const at::Tensor& tokens, std::span<const Segment> segments,
+                     const at::Tensor& rows = {}) const;
   /// hidden [M, C] -> logits [M, V] fp32, of the first `vocabulary` rows of the output layer; 0:
   /// all.
   at::Tensor logits(const at::Tensor& hidden, std::int64_t vocabulary = 0) const;
