@@ -204,6 +204,11 @@ def main(words):
         if not (folder / "config.json").exists():
             subprocess.run([arguments.peer, PEER, "make", folder, case[1]], check=True)
         results.append(measure(arguments, folder, case))
+        write(arguments, results)
+
+
+def write(arguments, results):
+    """After every case: a long run that is stopped keeps what it has."""
     output = arguments.output or ROOT / "build/generate.json"
     report = {
         "what": "xsa generate against transformers' generate; above 1: ours is faster",
@@ -216,7 +221,6 @@ def main(words):
     }
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(report, indent=2) + "\n")
-    print(f"wrote {output}")
 
 
 def cpu():
