@@ -7,7 +7,7 @@ Makes zstd parquet files of English prose: the paragraphs of the Shakespeare cor
 one word in sixteen exchanged for a made-up one, so that words repeat about as often as on the web.
 Then GPT-2 tokens are made of them: with two threads; again with a kill -9 halfway and the same
 command to continue; and with one thread. All three must give the same bytes. Reports MB/s of text
-and the largest resident set of each process. Everything made is removed again.
+and the largest resident set of each process (VmHWM, looked at fifty times a second). Everything made is removed again.
 """
 
 import argparse
@@ -76,16 +76,27 @@ def make_set(folder, gigabytes, rng):
     return documents, written
 
 
+def peak_of(pid):
+    """VmHWM in MB; 0 once the process has ended. Not ru_maxrss: a child inherits its parent's."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s*(\d+) kB", status)
+    return int(found[1]) * 1024 / 1e6 if found else 0
+
+
 def run(command, kill_after=None):
     """Returns (exit code, seconds, largest resident set in MB)."""
     began = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    if kill_after is not None:
-        time.sleep(kill_after)
-        process.send_signal(signal.SIGKILL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, time.monotonic() - began, usage.ru_maxrss * 1024 / 1e6
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, peak_of(process.pid))
+        if kill_after is not None and time.monotonic() - began > kill_after:
+            process.send_signal(signal.SIGKILL)
+        time.sleep(0.02)
+    return process.returncode, time.monotonic() - began, peak
 
 
 def hashes(folder):
@@ -100,7 +111,7 @@ def machine():
     return {
         "cpu": cpu[0] if cpu else platform.machine(),
         "cores": os.cpu_count(),
-        "load_before": round(os.getloadavg()[0], 1),
+        "load_before": [round(load, 1) for load in os.getloadavg()],
     }
 
 
@@ -109,10 +120,10 @@ def measure(source, output, text_bytes):
         words = [str(XSA), "prepare", str(source), "-o", str(folder), "--threads", str(threads)]
         return [*words, "--tokenizer", "gpt2"]
 
-    def row(name, result, part=1.0):
+    def row(name, result):
         code, seconds, memory = result
-        rate = text_bytes / 1e6 / seconds * part
-        print(f"{name}: exit {code}, {seconds:.0f} s, {rate:.1f} MB/s, peak {memory:.0f} MB")
+        rate = text_bytes / 1e6 / seconds  # means something for a whole run alone
+        print(f"{name}: exit {code}, {seconds:.0f} s, peak {memory:.0f} MB")
         return {"exit_code": code, "seconds": round(seconds, 1), "peak_rss_mb": round(memory)}, rate
 
     results = {}
