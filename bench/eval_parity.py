@@ -103,8 +103,8 @@ def measure_parity(arguments):
 def measure_speed(arguments):
     return {
         "what": speed.__doc__,
-        "small": speed.measure(arguments, "small", 100, arguments.rounds),
-        "gpt2": speed.measure(arguments, "gpt2", 20, arguments.rounds),
+        "small": speed.measure(arguments, "small", 60, arguments.rounds),
+        "gpt2": speed.measure(arguments, "gpt2", 15, arguments.rounds),
     }
 
 
