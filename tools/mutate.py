@@ -242,6 +242,41 @@ SABOTAGES = [
         "static_cast<std::uint32_t>(index + 1)",
         "test_tasks",
     ),
+    Sabotage(
+        "few-rows-bias",
+        "xsa/kernels/cpu/linear.h",
+        "call.bias[output + r]",
+        "call.bias[output]",
+        "test_kernels",
+    ),
+    Sabotage(
+        "cached-position",
+        "xsa/model/decoder.cpp",
+        "*next++ = segment.cache->length() + i;",
+        "*next++ = i;",
+        "test_model",
+    ),
+    Sabotage(
+        "gpt2-layer-scale",
+        "xsa/load/gpt2.cpp",
+        "factor /= static_cast<double>(layer + 1);",
+        "factor /= static_cast<double>(layer + 2);",
+        "test_load",
+    ),
+    Sabotage(
+        "slide-to-a-third",
+        "xsa/generate/generate.cpp",
+        "std::max<std::size_t>(1, limit / 2)",
+        "std::max<std::size_t>(1, limit / 3)",
+        "test_generate",
+    ),
+    Sabotage(
+        "one-stream-for-all",
+        "xsa/generate/generate.cpp",
+        "static_cast<std::uint64_t>(sequence) *",
+        "static_cast<std::uint64_t>(0 * sequence) *",
+        "test_generate",
+    ),
 ]
 
 

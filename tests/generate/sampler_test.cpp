@@ -56,6 +56,11 @@ TEST(Sampler, FlattensWithTemperature) {
   expect_shares({.temperature = 2}, {1, 4, 16}, {1 / 7., 2 / 7., 4 / 7.});
 }
 
+TEST(Sampler, ComesToTheLikeliestAsTheTemperatureFalls) {
+  for (const double temperature : {1e-3, 1e-50, 1e-310})
+    EXPECT_THAT(drawn({.temperature = temperature}, {1, 2, 3, 2.5}), UnorderedElementsAre(2));
+}
+
 TEST(Sampler, TakesTheFirstOfTheLikeliestAtTemperatureZero) {
   Rng rng(1);
   const std::string before = rng.state();

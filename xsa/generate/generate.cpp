@@ -88,7 +88,8 @@ class Generation {
   void start(std::size_t number) {
     Tokens tokens = prompts_[results_[number].prompt];
     if (tokens.empty()) tokens.push_back(vocabulary_.end_of_text);
-    const auto room = static_cast<std::int64_t>(tokens.size()) + config_.max_tokens;
+    const std::int64_t room =
+        static_cast<std::int64_t>(tokens.size()) + std::min(config_.max_tokens, context());
     Sequence sequence{number,
                       std::move(tokens),
                       stream(config_.seed, number),

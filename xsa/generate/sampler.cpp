@@ -47,10 +47,13 @@ text::Token Sampler::next(std::span<const float> logits, Rng& rng) {
 }
 
 void Sampler::weigh(std::span<const float> logits, float largest) {
-  const auto scale = static_cast<float>(1 / sampling_.temperature);
   candidates_.resize(logits.size());
-  for (std::size_t i = 0; i < logits.size(); ++i)
-    candidates_[i] = {std::exp((logits[i] - largest) * scale), static_cast<text::Token>(i)};
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    // Divided in double: the reciprocal of a tiny temperature is no float.
+    const double power = (static_cast<double>(logits[i]) - largest) / sampling_.temperature;
+    candidates_[i] = {std::exp(static_cast<float>(std::max(power, -1000.0))),
+                      static_cast<text::Token>(i)};
+  }
 }
 
 void Sampler::keep_top_k(std::span<const float> logits) {
