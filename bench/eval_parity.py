@@ -67,19 +67,29 @@ def compare_shape(arguments, shape, tasks):
     files = {task: files[task] for task in tasks}
     text = records.write_text(work / "text.txt")
     manager = peer.task_manager(work / "tasks", files)
-    harness = peer.load(folder, arguments.batch_size)
-    theirs = peer.evaluate(harness, manager, tasks)
-
-    report = {}
+    found = {}
     for name, options in BATCHES.items():
         output = work / f"xsa-{name}"
         shutil.rmtree(output, ignore_errors=True)
-        found = ours.evaluate(arguments.xsa, folder, files, output, "--text", text, *options)
-        comparisons = [compare.Comparison(task, theirs, found) for task in tasks]
-        cut = sum(found["xsa"]["truncated"].values())
-        print(f"\n{shape} model, our batch size: {name}; {cut} requests cut from the left")
-        print(compare.table(comparisons))
-        expected, got = rolling(harness, text, found)
+        found[name] = ours.evaluate(arguments.xsa, folder, files, output, "--text", text, *options)
+    return {
+        summed_in: compare_sums(arguments, shape, manager, tasks, text, found, summed_in)
+        for summed_in in ("float64", "float32")
+    }
+
+
+def compare_sums(arguments, shape, manager, tasks, text, found, summed_in):
+    """As compare_shape, for the harness's sums in one type; float32 is its default."""
+    folder = arguments.work / f"model-{shape}"
+    harness = peer.load(folder, arguments.batch_size, summed_in)
+    theirs = peer.evaluate(harness, manager, tasks)
+    report = {}
+    for name, one in found.items():
+        comparisons = [compare.Comparison(task, theirs, one, summed_in) for task in tasks]
+        cut = sum(one["xsa"]["truncated"].values())
+        print(f"\n{shape} model, the harness sums in {summed_in}, our batch size: {name};", end=" ")
+        print(f"{cut} requests cut from the left\n{compare.table(comparisons)}")
+        expected, got = rolling(harness, text, one)
         print(f"bits per byte of {text.name}: {expected:.9f} and {got:.9f}", flush=True)
         report[name] = {
             "equal": all(c.passed for c in comparisons) and abs(expected - got) <= 1e-6 * expected,
@@ -95,7 +105,12 @@ def measure_parity(arguments):
         "small": compare_shape(arguments, "small", records.TASKS),
         "short": compare_shape(arguments, "short", CUT),
     }
-    equal = all(found["equal"] for shape in report.values() for found in shape.values())
+    equal = all(
+        found["equal"]
+        for shape in report.values()
+        for sums in shape.values()
+        for found in sums.values()
+    )
     print("\nall equal" if equal else "\nNOT equal")
     return {"equal": equal, "shapes": report}
 

@@ -2,8 +2,8 @@
 
 import math
 
-TOLERANCE = 1e-4  # of a log-likelihood; but the harness sums in fp32, whose last places are coarser
-LAST_PLACES = 2**-22  # two of them, relative, where one below -420 comes to more than that
+TOLERANCE = 1e-4  # of a log-likelihood
+LAST_PLACES = 2**-22  # two of fp32, relative: what a sum in fp32 may lose of one below -420
 # A perplexity is exp(-mean): its relative error is the log-likelihoods' absolute one.
 RELATIVE = {"perplexity": 1e-4, "perplexity_stderr": 1e-3, "bits_per_byte": 1e-6}
 
@@ -11,8 +11,10 @@ RELATIVE = {"perplexity": 1e-4, "perplexity_stderr": 1e-3, "bits_per_byte": 1e-6
 class Comparison:
     """One task's: what differs, and by how much."""
 
-    def __init__(self, task, theirs, ours):
+    def __init__(self, task, theirs, ours, summed_in):
+        """summed_in: the harness's, "float32" or "float64"; the tolerance is absolute in the latter."""
         self.task = task
+        relative = LAST_PLACES if summed_in == "float32" else 0.0
         self.records = len(theirs["samples"][task])
         pairs = [
             (one, other)
@@ -25,7 +27,7 @@ class Comparison:
         differences = [(abs(one[0] - other[0]), abs(one[0])) for one, other in pairs]
         self.largest, self.largest_at = max(differences)
         self.close = all(
-            difference <= max(TOLERANCE, LAST_PLACES * size) for difference, size in differences
+            difference <= max(TOLERANCE, relative * size) for difference, size in differences
         )
         self.beyond = sum(difference > TOLERANCE for difference, _ in differences)
         self.finite = all(math.isfinite(value) for pair in pairs for value, _ in pair)

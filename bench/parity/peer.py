@@ -62,13 +62,14 @@ class TimedModel(HFLM):
         return result
 
 
-def load(model_folder, batch_size, max_length=None):
+def load(model_folder, batch_size, softmax_dtype=None):
+    """softmax_dtype: what the harness sums in; None: the logits' own type, float32."""
     return TimedModel(
         pretrained=str(model_folder),
         dtype="float32",
         device="cpu",
         batch_size=batch_size,
-        max_length=max_length,
+        softmax_dtype=softmax_dtype,
     )
 
 
