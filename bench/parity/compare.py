@@ -12,7 +12,7 @@ class Comparison:
     """One task's: what differs, and by how much."""
 
     def __init__(self, task, theirs, ours, summed_in):
-        """summed_in: the harness's, "float32" or "float64"; the tolerance is absolute in the latter."""
+        """summed_in: "float32" or "float64", the harness's; of the latter, 1e-4 holds alone."""
         self.task = task
         relative = LAST_PLACES if summed_in == "float32" else 0.0
         self.records = len(theirs["samples"][task])

@@ -140,6 +140,17 @@ TEST(Records, ADamagedFileIsAnErrorAndNoCrash) {
   }
 }
 
+TEST(Records, DeepNestingIsAnErrorAndNoCrash) {
+  const TempFolder folder;
+  const auto nested = [](int depth) {
+    return "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + "}\n";
+  };
+  EXPECT_EQ(records_of(folder.write("a.jsonl", nested(99))).size(), 1);
+  for (const int depth : {101, 1'000'000})
+    EXPECT_THAT(error_of([&] { records_of(folder.write("a.jsonl", nested(depth))); }),
+                HasSubstr("row 0 (line 1): expected at most 100 levels of nesting"));
+}
+
 TEST(Records, WhatTheCallerThrowsPassesThrough) {
   const TempFolder folder;
   write_parquet(folder / "a.parquet", *mixed_table());

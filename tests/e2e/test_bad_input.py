@@ -1,5 +1,7 @@
 """Bad input gets a clear error, the right exit code, and leaves what was there."""
 
+import subprocess
+
 import pytest
 
 
@@ -118,3 +120,18 @@ def test_other_files_in_the_way_are_never_removed(xsa):
 def test_no_room_for_the_output_is_an_error(xsa):
     (xsa.folder / "runs").write_text("a file where a folder should be")
     assert "runs" in train(xsa, "--text", "text.txt", expect=1)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["train", "tiny.toml", "--dry-run"]])
+def test_a_standard_output_without_room_is_an_error(xsa, words):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            xsa.command(*words), cwd=xsa.folder, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1 and "standard output" in done.stderr
+
+
+@pytest.mark.parametrize("count", [0, -3])
+def test_a_count_of_sequences_below_1(trained, count):
+    error = trained("diagnose", "runs/first", "--sequences", str(count), expect=2).stderr
+    assert "diagnose.sequences" in error

@@ -238,5 +238,11 @@ TEST(Texts, OfOneNameAreToldApartByTheirPaths) {
   EXPECT_EQ(texts[1].name, b);
 }
 
+TEST(Texts, OfATasksNameAreToldFromItByTheirPaths) {
+  Case c;
+  const std::string path = c.folder.write("piqa", "x").string();
+  EXPECT_EQ(load_texts({path}, *c.tokenizer, 40).front().name, path);
+}
+
 }  // namespace
 }  // namespace xsa::eval

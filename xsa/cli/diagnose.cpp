@@ -56,7 +56,8 @@ void diagnose(const Arguments& arguments) {
   if (!arguments.text.empty()) run.data.source = arguments.text;
   study::Recipe recipe;
   recipe.run = run;
-  if (arguments.sequences) recipe.diagnose.sequences = *arguments.sequences;
+  if (arguments.sequences)
+    study::apply_override(recipe, {"diagnose.sequences", cat(*arguments.sequences)});
   for (const study::Override& setting : arguments.overrides) {
     check_usage(setting.first.starts_with("diagnose.") || setting.first.starts_with("data."), "--",
                 setting.first,

@@ -87,9 +87,15 @@ void for_each_arrow_record(const fs::path& path,
   }
 }
 
+/// Records nest a few levels; what walks a value by recursion must not run out of stack.
+constexpr int kMaxDepth = 100;
+
 Json parse_line(std::string_view line) {
   try {
-    return Json::parse(line);
+    return Json::parse(line, [](int depth, Json::parse_event_t, Json&) {
+      check(depth <= kMaxDepth, "expected at most ", kMaxDepth, " levels of nesting");
+      return true;
+    });
   } catch (const Json::parse_error& error) {
     throw Error(cat("expected JSON, but ", error.what()));
   }

@@ -6,6 +6,7 @@
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
 #include "xsa/tasks/encode.h"
+#include "xsa/tasks/task.h"
 
 namespace xsa::eval {
 namespace {
@@ -35,7 +36,12 @@ std::vector<TextSamples> load_texts(const std::vector<std::string>& paths,
                 "' is given twice");
     texts.push_back(load_text(path, tokenizer, context));
   }
+  const auto is_task = [](const std::string& name) {
+    return std::ranges::any_of(tasks::all_tasks(),
+                               [&](const tasks::Task& task) { return task.name == name; });
+  };
   for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (is_task(texts[i].name)) texts[i].name = std::filesystem::absolute(texts[i].path).string();
     for (std::size_t j = 0; j < texts.size(); ++j) {
       if (i == j || texts[i].path.filename() != texts[j].path.filename()) continue;
       texts[i].name = texts[i].path.string();

@@ -12,7 +12,7 @@
 namespace xsa::eval {
 
 struct TextSamples {
-  std::string name;  // in tables: the file's name, or its path where two have the same name
+  std::string name;  // in tables: the file's name; its path where two have that name, or a task
   std::filesystem::path path;
   std::int64_t tokens = 0, words = 0, bytes = 0;
   std::vector<tasks::Window> windows;
