@@ -448,6 +448,38 @@ TEST_F(Corpus, ABadTextIsTakenBackWholeHoweverLongItIs) {
   EXPECT_EQ(bytes_in("out").size(), 2u);
 }
 
+TEST_F(Corpus, ALongBadRowBehindShortOnesIsTakenBackAlone) {
+  if (const std::string why = error_of([] { text::make_tokenizer("gpt2"); }); !why.empty())
+    GTEST_SKIP() << why;
+  std::string bad = R"({"text": ")";  // long as text, short as tokens
+  for (int i = 0; i < 40'000; ++i) bad += std::string(60, '-') + " ";
+  folder_.write("good.jsonl", line_of("good") + line_of("too") + line_of("end"));
+  folder_.write("a.jsonl", line_of("good") + line_of("too") + bad + "\xff\"}\n" + line_of("end"));
+  for (const char* format : {"llmc", "nanogpt"}) {
+    const auto made_from = [&](const char* source) {
+      CorpusConfig how = config({source}, cat(format, "-", source));
+      how.tokenizer = "gpt2";
+      how.format = format;
+      how.on_bad_row = "skip";
+      return prepare_corpus(how);
+    };
+    const Json manifest = made_from("a.jsonl");
+    EXPECT_EQ(manifest["train"], made_from("good.jsonl")["train"]);
+    EXPECT_EQ(manifest["counts"]["bad_rows"]["invalid_utf8"], 1);
+    EXPECT_EQ(manifest["counts"]["rows"], 4);
+  }
+}
+
+TEST_F(Corpus, RowsBeforeABadOneAreKept) {
+  folder_.write("a.jsonl", line_of("one") + line_of("two") + line_of("three") +
+                               "{\"text\": null}\n" + line_of("end"));
+  CorpusConfig how = config({"a.jsonl"});
+  EXPECT_THAT(failure(how), HasSubstr("row 3: line 4: 'text' is null"));
+  EXPECT_EQ(read_json_file(how.output / "journal.json")["counts"]["rows"], 3);
+  how.on_bad_row = "skip";
+  EXPECT_EQ(prepared(how), "|one|two|three|end");
+}
+
 TEST_F(Corpus, ATextWithoutAPlaceToCutIsABadRow) {
   if (const std::string why = error_of([] { text::make_tokenizer("gpt2"); }); !why.empty())
     GTEST_SKIP() << why;

@@ -124,6 +124,19 @@ TEST(SplitWriter, CutsShardsAtTheirSize) {
   EXPECT_EQ(entry["shards"][0]["sha256"], sha256(std::as_bytes(std::span(bytes))));
 }
 
+TEST(SplitWriter, ManyShardsAreHashedByFewThreads) {
+  const TempFolder folder;
+  SplitWriter writer(folder.path(), false, ShardFormat::kLlmC, 4);
+  const auto mappings = [] {  // a thread's stack stays until it is joined
+    const std::string maps = read_file("/proc/self/maps");
+    return std::count(maps.begin(), maps.end(), '\n');
+  };
+  const auto before = mappings();
+  writer.add(counting(400));
+  EXPECT_LE(mappings(), before + 50);
+  EXPECT_EQ(writer.finish()["shards"].size(), 100u);
+}
+
 TEST(SplitWriter, NanoGptHasOneFileASplit) {
   const TempFolder folder;
   for (const bool validation : {false, true}) {
@@ -164,6 +177,24 @@ TEST(SplitWriter, AnyEarlierStateCanBeRestored) {
     SplitWriter writer(folder.path(), false, format, 7);
     writer.restore({});
     EXPECT_TRUE(fs::is_empty(folder.path()));
+  }
+}
+
+TEST(SplitWriter, WhatIsNotYetInTheFileSurvivesTakingBackWhatCameAfter) {
+  for (const std::size_t taken_back : {std::size_t{1}, std::size_t{60'000}, std::size_t{200'000}}) {
+    const TempFolder folder;
+    SplitWriter writer(folder.path(), false, ShardFormat::kLlmC, 1'000'000);
+    writer.add(counting(100'000));
+    const SplitState state = writer.state();
+    for (int again = 0; again < 2; ++again) {
+      writer.add(counting(taken_back));
+      writer.restore(state);
+    }
+    writer.add(Tokens{7});
+    writer.finish();
+    Tokens expected = counting(100'000);
+    expected.push_back(7);
+    EXPECT_EQ(tokens_in(folder / "train-00000.bin"), expected) << taken_back;
   }
 }
 

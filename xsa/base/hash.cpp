@@ -83,7 +83,7 @@ FileHash::FileHash(std::filesystem::path path)
       }) {}
 
 std::string FileHash::hex() {
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   if (error_) std::rethrow_exception(error_);
   return hex_;
 }

@@ -33,7 +33,7 @@ std::string sha256(std::span<const std::byte> bytes);
 class FileHash {
  public:
   explicit FileHash(std::filesystem::path path);
-  /// Waits for it. Once. Throws Error if the file cannot be read, Interrupted when asked to stop.
+  /// Waits for it. Throws Error if the file cannot be read, Interrupted when asked to stop.
   std::string hex();
 
  private:

@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kBufferTokens = std::size_t{1} << 17;
+constexpr std::size_t kHashers = 4;  // threads at once
 
 std::int64_t header_bytes(ShardFormat format) {
   return format == ShardFormat::kLlmC ? static_cast<std::int64_t>(sizeof(ShardHeader)) : 0;
@@ -35,7 +36,8 @@ ShardWriter::ShardWriter(const fs::path& path, ShardFormat format, std::int64_t 
     : path_(path),
       format_(format),
       fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)),
-      size_(tokens) {
+      size_(tokens),
+      written_(tokens) {
   if (fd_ < 0) fail("create");
   const off_t end = ::lseek(fd_, 0, SEEK_END);
   const auto wanted = static_cast<off_t>(file_bytes(format, tokens));
@@ -67,16 +69,29 @@ void ShardWriter::write(const void* data, std::size_t size) {
 
 void ShardWriter::flush() {
   write(buffer_.data(), buffer_.size() * sizeof buffer_[0]);
+  written_ += static_cast<std::int64_t>(buffer_.size());
   buffer_.clear();
 }
 
 void ShardWriter::add(std::span<const std::uint16_t> tokens) {
   size_ += static_cast<std::int64_t>(tokens.size());
   if (buffer_.size() + tokens.size() > kBufferTokens) flush();
-  if (tokens.size() > kBufferTokens)
+  if (tokens.size() > kBufferTokens) {
     write(tokens.data(), tokens.size_bytes());
-  else
+    written_ = size_;
+  } else {
     buffer_.insert(buffer_.end(), tokens.begin(), tokens.end());
+  }
+}
+
+void ShardWriter::cut(std::int64_t tokens) {
+  const std::int64_t kept = std::min(tokens, written_);
+  const auto end = static_cast<off_t>(file_bytes(format_, kept));
+  if (::ftruncate(fd_, end) != 0 || ::lseek(fd_, end, SEEK_SET) < 0) fail("cut");
+  buffer_.resize(static_cast<std::size_t>(tokens - kept));
+  size_ = tokens;
+  written_ = kept;
+  broken_ = false;
 }
 
 void ShardWriter::sync() {
@@ -151,12 +166,18 @@ void SplitWriter::close_shard() {
   open_.reset();
   hashes_.resize(static_cast<std::size_t>(state_.shards));
   hashes_.push_back(std::make_unique<FileHash>(path_of(state_.shards)));
+  if (hashes_.size() > kHashers) {
+    const auto& oldest = hashes_[hashes_.size() - 1 - kHashers];
+    if (oldest) oldest->hex();
+  }
   ++state_.shards;
   state_.open_tokens = 0;
 }
 
 void SplitWriter::restore(const SplitState& state) {
-  open_.reset();
+  // A part of an open shard may not be in its file yet, so that it cannot be opened anew.
+  const bool is_open = open_ && state.shards == state_.shards && state.open_tokens > 0;
+  if (!is_open) open_.reset();
   hashes_.resize(std::min(hashes_.size(), static_cast<std::size_t>(state.shards)));
   for (std::int64_t shard = 0; shard < state.shards; ++shard) {
     const fs::path path = path_of(shard);
@@ -165,6 +186,11 @@ void SplitWriter::restore(const SplitState& state) {
     const std::int64_t expected = file_bytes(format_, shard_tokens_);
     check(!error && bytes == expected, path.string(), ": expected a finished shard of ", expected,
           " bytes, got ", error ? error.message() : cat(bytes), "; begin anew with --overwrite");
+  }
+  if (is_open) {
+    open_->cut(state.open_tokens);
+    state_ = state;
+    return;
   }
   if (state.open_tokens == 0) fs::remove(path_of(state.shards));
   if (format_ == ShardFormat::kLlmC) {

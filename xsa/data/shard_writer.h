@@ -29,6 +29,8 @@ class ShardWriter {
   /// Throws Error naming the path and the system's reason, e.g. a full disk.
   void add(std::span<const std::uint16_t> tokens);
   std::int64_t size() const { return size_; }
+  /// Keeps the first `tokens` of size(), written yet or not. Mends what a failed write left.
+  void cut(std::int64_t tokens);
   /// All that was added is on the disk.
   void sync();
   /// Writes the header and syncs.
@@ -42,7 +44,8 @@ class ShardWriter {
   std::filesystem::path path_;
   ShardFormat format_;
   int fd_;
-  std::int64_t size_;
+  std::int64_t size_;     // in tokens, of which
+  std::int64_t written_;  // are in the file and the others in buffer_
   bool broken_ = false;
   std::vector<std::uint16_t> buffer_;
 };
