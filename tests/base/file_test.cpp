@@ -1,10 +1,13 @@
 #include "xsa/base/file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -54,6 +57,35 @@ TEST(AtomicWrite, LeavesTheOldFileWhenItCannotWrite) {
               AllOf(HasSubstr("a.partial"), HasSubstr("cannot create")));
   EXPECT_EQ(read_file(folder / "a"), "old");
   EXPECT_THAT(error_of([&] { atomic_write(folder / "a/b", "new"); }), HasSubstr("cannot create"));
+}
+
+TEST(AtomicWrite, WritesIntoANamedPipeAndLeavesItOne) {
+  const TempFolder folder;
+  const std::filesystem::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  atomic_write(pipe, "content");
+  char buffer[16];
+  const ssize_t count = ::read(reader, buffer, sizeof buffer);
+  ::close(reader);
+  EXPECT_EQ(std::string(buffer, static_cast<std::size_t>(std::max<ssize_t>(count, 0))), "content");
+  EXPECT_TRUE(is_fifo(pipe));
+}
+
+TEST(AtomicWrite, FollowsSymbolicLinksAlsoToAFileThatIsNotThereYet) {
+  const TempFolder folder;
+  create_directory(folder / "far");
+  create_symlink("far/file", folder / "second");
+  create_symlink("second", folder / "first");
+  for (const char* content : {"made", "replaced"}) {
+    atomic_write(folder / "first", content);
+    EXPECT_EQ(read_file(folder / "far/file"), content);
+  }
+  EXPECT_TRUE(is_symlink(folder / "first") && is_symlink(folder / "second"));
+  create_symlink("loop", folder / "loop");
+  EXPECT_THAT(error_of([&] { atomic_write(folder / "loop", "new"); }),
+              HasSubstr("loop of symbolic links"));
 }
 
 TEST(AtomicWrite, ShowsAReaderTheOldOrTheNewFileThoughTheWriterIsKilled) {

@@ -33,6 +33,8 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
+  /// Early, for what only closing tells. Whether it went well.
+  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
 
  private:
   int fd_;
@@ -59,24 +61,56 @@ void sync_path(const fs::path& path) {
   if (::fsync(file.get()) != 0) fail(path, "sync");
 }
 
-void atomic_write(const fs::path& path, std::string_view content) {
-  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+namespace {
+
+void write_all(const Descriptor& file, const fs::path& path, std::string_view content) {
+  for (std::size_t written = 0; written < content.size();) {
+    const ssize_t count = ::write(file.get(), content.data() + written, content.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(path, "write");
+    written += static_cast<std::size_t>(count);
+  }
+}
+
+/// What a chain of symbolic links ends at, whether or not it exists: the file to replace.
+fs::path behind_links(const fs::path& path) {
+  constexpr int kMaxLinks = 40;  // the kernel's own limit
+  fs::path target = path;
   std::error_code error;
+  for (int i = 0; fs::is_symlink(fs::symlink_status(target, error)); ++i) {
+    check(i < kMaxLinks, path.string(), ": cannot follow: a loop of symbolic links");
+    const fs::path next = fs::read_symlink(target, error);
+    check(!error, target.string(), ": cannot read link: ", error.message());
+    target = target.parent_path() / next;
+  }
+  return target;
+}
+
+}  // namespace
+
+void atomic_write(const fs::path& path, std::string_view content) {
+  const fs::path target = behind_links(path);
+  const fs::path parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  std::error_code error;
+  const fs::file_status status = fs::status(target, error);
+  check(!fs::is_directory(status), path.string(), ": expected a file, got a folder");
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    Descriptor file(target, O_WRONLY);
+    if (!file.valid()) fail(path, "open");
+    write_all(file, path, content);
+    if (!file.close()) fail(path, "write");
+    return;
+  }
   fs::create_directories(parent, error);
   check(!error, parent.string(), ": cannot create folder: ", error.message());
-  const fs::path aside = path.string() + ".partial";
+  const fs::path aside = target.string() + ".partial";
   {
     const Descriptor file(aside, O_WRONLY | O_CREAT | O_TRUNC);
     if (!file.valid()) fail(aside, "create");
-    for (std::size_t written = 0; written < content.size();) {
-      const ssize_t count = ::write(file.get(), content.data() + written, content.size() - written);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail(aside, "write");
-      written += static_cast<std::size_t>(count);
-    }
+    write_all(file, aside, content);
     if (::fsync(file.get()) != 0) fail(aside, "sync");
   }
-  if (::rename(aside.c_str(), path.c_str()) != 0) fail(path, "replace");
+  if (::rename(aside.c_str(), target.c_str()) != 0) fail(path, "replace");
   sync_path(parent);
 }
 
