@@ -101,8 +101,8 @@ def test_a_shard_with_a_wrong_header_is_named(trained):
 
 
 def test_something_that_is_no_checkpoint(xsa):
-    assert "text.txt" in xsa("diagnose", "text.txt", expect=1).stderr
-    assert "nowhere" in xsa("diagnose", "nowhere", expect=1).stderr
+    assert "text.txt" in xsa("diagnose", "text.txt", expect=2).stderr
+    assert "nowhere" in xsa("diagnose", "nowhere", expect=2).stderr
 
 
 def test_a_folder_that_is_no_comparison(xsa):
