@@ -15,8 +15,8 @@ namespace xsa {
 std::string read_file(const std::filesystem::path& path);
 
 /// Replaces path by `content` in one step: a reader sees the old file or the new one, also after a
-/// power cut. Creates missing parent folders. A symbolic link is followed, not replaced; a device or
-/// a named pipe is written as it is.
+/// power cut. Creates missing parent folders. A symbolic link is followed, not replaced; a device
+/// or a named pipe is written as it is.
 void atomic_write(const std::filesystem::path& path, std::string_view content);
 
 /// Flushes a file's or a folder's data and names to the disk.
