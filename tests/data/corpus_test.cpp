@@ -1,153 +1,22 @@
 #include "xsa/data/corpus.h"
 
 #include <arrow/record_batch.h>
-#include <fcntl.h>
 #include <gmock/gmock.h>
-#include <signal.h>
-#include <sys/file.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <map>
 #include <set>
 #include <sstream>
-#include <thread>
 
-#include "tests/data/made_files.h"
-#include "tests/support/temp_folder.h"
-#include "xsa/base/file.h"
-#include "xsa/base/rng.h"
-#include "xsa/base/signals.h"
-#include "xsa/data/shard.h"
+#include "tests/data/corpus_fixture.h"
 #include "xsa/text/tokenizer.h"
 
 namespace xsa::data {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using xsa::testing::error_of;
-using xsa::testing::TempFolder;
-
-/// Sentences of made-up words, no two texts alike.
-std::string made_text(std::uint64_t seed, std::size_t bytes) {
-  Rng rng(seed);
-  std::string text;
-  while (text.size() < bytes) {
-    for (std::size_t letters = 1 + rng.below(9); letters > 0; --letters)
-      text += static_cast<char>('a' + rng.below(26));
-    text += rng.below(12) == 0 ? ".\n" : " ";
-  }
-  text.resize(bytes);
-  return text;
-}
-
-std::string line_of(const std::string& text) { return Json({{"text", text}}).dump() + "\n"; }
-
-class Corpus : public ::testing::Test {
- protected:
-  CorpusConfig config(std::vector<std::string> sources, const std::string& output = "out") {
-    CorpusConfig made;
-    for (std::string& source : sources) source = (folder_ / source).string();
-    made.sources = std::move(sources);
-    made.output = folder_ / output;
-    made.tokenizer = "byte";
-    made.validation_fraction = 0;
-    made.threads = 2;
-    return made;
-  }
-
-  /// The documents of a split, as the tokens say: "|one|two".
-  std::string text_of(const Json& manifest, const char* split, const std::string& output = "out") {
-    const bool raw = manifest.at("format") == "nanogpt";
-    std::string text;
-    for (const Json& entry : manifest.at(split).at("shards")) {
-      const Shard shard(folder_ / output / entry.at("file").get<std::string>(),
-                        raw ? ShardFormat::kNanoGpt : ShardFormat::kLlmC);
-      EXPECT_EQ(shard.size(), entry.at("tokens").get<std::int64_t>());
-      std::vector<std::uint16_t> ids(static_cast<std::size_t>(shard.size()));
-      shard.read(0, ids);
-      for (const std::uint16_t id : ids) text += id == 256 ? '|' : static_cast<char>(id);
-    }
-    return text;
-  }
-
-  std::string prepared(const CorpusConfig& how) {
-    const Json manifest = prepare_corpus(how);
-    EXPECT_FALSE(fs::exists(how.output / "journal.json"));
-    return text_of(manifest, "train", how.output.filename().string());
-  }
-
-  std::string refusal(const CorpusConfig& how) {
-    return error_of<UsageError>([&] { prepare_corpus(how); });
-  }
-  std::string failure(const CorpusConfig& how) {
-    return error_of([&] { prepare_corpus(how); });
-  }
-
-  /// Every file of a folder with the hash of its bytes.
-  std::map<std::string, std::string> bytes_in(const std::string& output) {
-    std::map<std::string, std::string> files;
-    for (const auto& entry : fs::directory_iterator(folder_ / output)) {
-      const std::string name = entry.path().filename().string();
-      std::string bytes = read_file(entry.path());
-      if (name == "manifest.json") {  // its name is the folder's
-        Json manifest = Json::parse(bytes);
-        manifest.erase("name");
-        bytes = manifest.dump();
-      }
-      files[name] = sha256(std::as_bytes(std::span(bytes)));
-    }
-    return files;
-  }
-
-  /// Three JSON lines files of many documents, short, empty and longer than a batch.
-  std::vector<std::string> many_documents() {
-    const std::vector<std::string> names = {"many-499.jsonl", "many-999.jsonl",
-                                            "many-1499.jsonl.zst"};
-    if (fs::exists(folder_ / names[0])) return names;
-    std::string lines;
-    for (std::uint64_t i = 0; i < 1500; ++i) {
-      const std::size_t bytes = i % 500 == 7 ? 3'000'000 : i % 50 == 3 ? 0 : i * 13 % 4000;
-      lines += line_of(made_text(i, bytes));
-      if (i % 500 != 499) continue;
-      folder_.write(names[i / 500], i < 1000 ? lines : zstandard(lines));
-      lines.clear();
-    }
-    return names;
-  }
-
-  CorpusConfig many(const std::string& output) {
-    CorpusConfig how = config(many_documents(), output);
-    how.validation_fraction = 0.1;
-    how.shard_tokens = 900'000;
-    how.save_mib = 1;
-    return how;
-  }
-
-  TempFolder folder_;
-};
-
-/// Runs in a child process; its exit code is Interrupted's, or 1 for another error.
-template <class Action>
-pid_t in_child(const Action& action) {
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  int code = 0;
-  try {
-    action();
-  } catch (const Interrupted& stopped) {
-    code = stopped.exit_code();
-  } catch (const std::exception&) {
-    code = 1;
-  }
-  ::_exit(code);
-}
 
 TEST_F(Corpus, EveryKindOfFileGivesTheSameTokens) {
   const Texts texts = {"one", "", "two\nlines", "\xC3\xA9t\xC3\xA9", "last"};
@@ -275,120 +144,6 @@ TEST_F(Corpus, ALongDocumentIsTheSameWholeAndInPieces) {
   std::vector<std::uint16_t> ids(static_cast<std::size_t>(shard.size()));
   shard.read(0, ids);
   EXPECT_TRUE(std::equal(ids.begin(), ids.end(), expected.begin(), expected.end()));
-}
-
-TEST_F(Corpus, AKillAtAnyMomentLeavesAFolderThatContinuesToTheSameBytes) {
-  prepare_corpus(many("whole"));
-  const auto whole = bytes_in("whole");
-  const CorpusConfig how = many("broken");
-  int kills = 0;
-  for (int round = 0; round < 40; ++round) {
-    const pid_t child = in_child([&] { prepare_corpus(how); });
-    std::this_thread::sleep_for(std::chrono::milliseconds(3 + 5 * (round % 13)));
-    ::kill(child, SIGKILL);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    kills += WIFSIGNALED(status) ? 1 : 0;
-    if (fs::exists(how.output / "manifest.json")) break;
-  }
-  EXPECT_GE(kills, 3);
-  prepare_corpus(how);
-  EXPECT_EQ(bytes_in("broken"), whole);
-}
-
-TEST_F(Corpus, AskedToStopItSavesAndContinues) {
-  prepare_corpus(many("whole"));
-  const CorpusConfig how = many("broken");
-  install_stop_handlers();
-  const pid_t child = in_child([&] { prepare_corpus(how); });
-  while (!fs::exists(how.output / "journal.json")) std::this_thread::sleep_for(1ms);
-  std::this_thread::sleep_for(10ms);
-  ::kill(child, SIGTERM);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  clear_stop_signal();
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 143);
-  const Json journal = read_json_file(how.output / "journal.json");
-  EXPECT_LT(journal["counts"]["rows"], 1500);
-  prepare_corpus(how);
-  EXPECT_EQ(bytes_in("broken"), bytes_in("whole"));
-}
-
-TEST_F(Corpus, AFullDiskLosesNothingThatWasSaved) {
-  prepare_corpus(many("whole"));
-  const CorpusConfig how = many("broken");
-  const pid_t child = in_child([&] {
-    ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit small{1'500'000, RLIM_INFINITY};
-    ::setrlimit(RLIMIT_FSIZE, &small);
-    const std::string reason = error_of([&] { prepare_corpus(how); });
-    if (reason.find("File too large") == reason.npos || reason.find(".bin") == reason.npos)
-      ::_exit(3);
-  });
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  ASSERT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_FALSE(fs::exists(how.output / "manifest.json"));
-  prepare_corpus(how);
-  EXPECT_EQ(bytes_in("broken"), bytes_in("whole"));
-}
-
-TEST_F(Corpus, AFinishedFolderIsNotMadeAgainUnlessAsked) {
-  folder_.write("a.jsonl", line_of("text"));
-  const CorpusConfig how = config({"a.jsonl"});
-  const Json manifest = prepare_corpus(how);
-  const auto time = fs::last_write_time(how.output / "train-00000.bin");
-  EXPECT_EQ(prepare_corpus(how), manifest);
-  EXPECT_EQ(fs::last_write_time(how.output / "train-00000.bin"), time);
-  CorpusConfig again = how;
-  again.overwrite = true;
-  EXPECT_EQ(prepare_corpus(again), manifest);
-  EXPECT_NE(fs::last_write_time(how.output / "train-00000.bin"), time);
-}
-
-TEST_F(Corpus, AnotherCommandIsRefusedWithWhatDiffers) {
-  folder_.write("a.jsonl", line_of("text"));
-  prepare_corpus(config({"a.jsonl"}));
-  CorpusConfig how = config({"a.jsonl"});
-  how.column = "body";
-  folder_.write("a.jsonl", R"({"text": "text", "body": "b"})");
-  EXPECT_THAT(refusal(how),
-              AllOf(HasSubstr("--column was \"text\" and is \"body\""), HasSubstr("--overwrite")));
-  EXPECT_THAT(refusal(config({"a.jsonl"})), HasSubstr("a.jsonl had 16 bytes and has 29"));
-  how.overwrite = true;
-  EXPECT_EQ(prepared(how), "|b");
-}
-
-TEST_F(Corpus, SourcesThatChangedAreRefusedWithWhatDiffers) {
-  folder_.write("set/a.jsonl", line_of("aaaa"));
-  folder_.write("set/b.jsonl", line_of("bbbb"));
-  prepare_corpus(config({"set"}));
-  folder_.write("set/c.jsonl", line_of("cccc"));
-  EXPECT_THAT(refusal(config({"set"})), HasSubstr("c.jsonl is new"));
-  fs::remove(folder_ / "set/c.jsonl");
-  fs::rename(folder_ / "set/a.jsonl", folder_ / "kept");
-  EXPECT_THAT(refusal(config({"set"})), HasSubstr("a.jsonl is gone"));
-  fs::rename(folder_ / "kept", folder_ / "set/a.jsonl");
-  EXPECT_EQ(failure(config({"set"})), "");
-  folder_.write("set/b.jsonl", line_of("bbbb"));  // the same text, another time
-  EXPECT_EQ(failure(config({"set"})), "");
-  folder_.write("set/b.jsonl", line_of("BBBB"));
-  EXPECT_THAT(refusal(config({"set"})), HasSubstr("b.jsonl was written to since"));
-}
-
-TEST_F(Corpus, OtherFilesInTheWayAreNeverRemoved) {
-  folder_.write("a.jsonl", line_of("text"));
-  folder_.write("out/thesis.tex", "precious");
-  CorpusConfig how = config({"a.jsonl"});
-  for (const bool overwrite : {false, true}) {
-    how.overwrite = overwrite;
-    EXPECT_THAT(refusal(how), AllOf(HasSubstr("thesis.tex"), HasSubstr("another folder")));
-  }
-  folder_.write("tokens/train-00000.bin", "somebody else's");
-  how.output = folder_ / "tokens";
-  EXPECT_THAT(refusal(how), HasSubstr("train-00000.bin"));
-  EXPECT_EQ(read_file(folder_ / "tokens/train-00000.bin"), "somebody else's");
 }
 
 TEST_F(Corpus, BadRowsStopItOrAreCountedByKind) {
@@ -539,7 +294,7 @@ TEST_F(Corpus, WhatIsAskedForIsCheckedFirst) {
   EXPECT_THAT(wrong([](auto& how) { how.tokenizer = "gtp2"; }), HasSubstr("did you mean 'gpt2'"));
   EXPECT_THAT(wrong([](auto& how) { how.on_bad_row = "ignore"; }), HasSubstr("fail, skip"));
   EXPECT_THAT(wrong([](auto& how) { how.validation_fraction = 2; }), HasSubstr("0 to 0.5"));
-  EXPECT_THAT(wrong([](auto& how) { how.shard_tokens = 0; }), HasSubstr("--shard-tokens"));
+  EXPECT_THAT(wrong([](auto& how) { how.shard_tokens = 100; }), HasSubstr("10000 to"));
   EXPECT_THAT(wrong([](auto& how) { how.sources.push_back(how.sources[0]); }),
               HasSubstr("named twice"));
   EXPECT_THAT(wrong([](auto& how) { how.sources.push_back("-"); }), HasSubstr("only source"));
@@ -553,23 +308,6 @@ TEST_F(Corpus, WhatIsAskedForIsCheckedFirst) {
 TEST_F(Corpus, NothingToReadIsAnError) {
   folder_.write("a.jsonl", line_of("") + "\n");
   EXPECT_THAT(failure(config({"a.jsonl"})), HasSubstr("expected at least one document"));
-}
-
-TEST_F(Corpus, TwoAtOnceInAFolderAreRefused) {
-  folder_.write("a.jsonl", line_of("x"));
-  const CorpusConfig how = config({"a.jsonl"});
-  fs::create_directories(how.output);
-  const pid_t child = in_child([&] {
-    const int fd = ::open(how.output.c_str(), O_RDONLY);
-    ::flock(fd, LOCK_EX);
-    std::ofstream(folder_ / "locked") << "yes";
-    ::pause();
-  });
-  while (!fs::exists(folder_ / "locked")) std::this_thread::sleep_for(1ms);
-  EXPECT_THAT(refusal(how), HasSubstr("another xsa prepare"));
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  EXPECT_EQ(prepared(how), "|x");
 }
 
 TEST_F(Corpus, NanoGptFilesAreTheTokensAlone) {

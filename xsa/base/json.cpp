@@ -13,6 +13,10 @@ Json read_json_file(const std::filesystem::path& path) {
   }
 }
 
+std::int64_t count_in(const Json& object, const char* key) {
+  return static_cast<std::int64_t>(object.at(key).get_ref<const Json::number_unsigned_t&>());
+}
+
 void write_json_file(const std::filesystem::path& path, const Json& json) {
   atomic_write(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }

@@ -101,7 +101,7 @@ std::function<void()> declare_prepare(CLI::App& command) {
          "share of the documents that is held out, by hash of their text; 0: none");
   option("--on-bad-row", config->on_bad_row,
          "a row without text, broken or not UTF-8: fail, or skip and count it");
-  option("--shard-tokens", config->shard_tokens, "tokens in a shard (llmc)");
+  option("--shard-tokens", config->shard_tokens, "tokens in a shard (llmc), 10000 or more");
   option("--max-row-mib", config->max_row_mib, "a longer line of JSON is a bad row");
   option("--threads", config->threads, "that encode; 0: all cores");
   option("--save-mib", config->save_mib, "text between two places where a broken run may continue");

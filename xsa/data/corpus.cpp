@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kJournalName = "journal.json";
 constexpr int kJournalVersion = 1;
+constexpr std::int64_t kLeastShardTokens = 10'000;  // a typo makes no million files
 constexpr std::string_view kAnew =
     "; repeat the first command to continue, or add --overwrite to begin anew";
 
@@ -65,7 +66,7 @@ void check_config(const CorpusConfig& config, const text::Tokenizer& tokenizer) 
     check_usage(value >= least && value <= most, flag, ": expected ", least, " to ", most, ", got ",
                 value);
   };
-  within("--shard-tokens", config.shard_tokens, 1, 2'000'000'000);
+  within("--shard-tokens", config.shard_tokens, kLeastShardTokens, 2'000'000'000);
   within("--max-row-mib", config.max_row_mib, 1, 2047);
   within("--threads", config.threads, 0, 1024);
   within("--save-mib", config.save_mib, 1, 1'000'000);
@@ -121,9 +122,9 @@ std::string difference_of_settings(const Json& before, const Json& now, std::int
   return "";
 }
 
-/// `begun`: the file that is read in part.
+/// `done`: the record speaks of the rows before. What comes behind is read as it is now.
 std::string difference_of_sources(const Json& before, const CorpusFiles& files,
-                                  std::int64_t begun) {
+                                  const Position& done) {
   for (std::size_t i = 0; i < std::max(before.size(), files.inputs.size()); ++i) {
     if (i == files.inputs.size()) return before[i].at("path").get<std::string>() + " is gone";
     const SourceFile& file = files.inputs[i].file;
@@ -131,39 +132,62 @@ std::string difference_of_sources(const Json& before, const CorpusFiles& files,
     const Json& was = before[i];
     const auto path = was.at("path").get<std::string>();
     if (path != file.name) return path < file.name ? path + " is gone" : file.name + " is new";
-    if (file.path == kStandardInput) continue;
+    const auto at = static_cast<std::int64_t>(i);
+    const bool begun = at < done.file || (at == done.file && done.row > 0);
+    if (!begun || file.path == kStandardInput) continue;
     if (was.at("bytes") != file.bytes)
       return cat(path, " had ", was.at("bytes").dump(), " bytes and has ", file.bytes);
     if (was.at("modified_ns") == file.modified_ns) continue;
-    if (static_cast<std::int64_t>(i) == begun ||
-        (was.contains("sha256") && FileHash(file.path).hex() != was.at("sha256")))
+    if (at == done.file || FileHash(file.path).hex() != was.at("sha256"))
       return path + " was written to since";
   }
   return "";
 }
 
-/// What a folder says about its making: a journal, or the manifest.
+/// `record`: a journal, or the manifest.
 void check_same(const fs::path& folder, const Json& record, const Json& settings,
-                const CorpusFiles& files, std::int64_t begun) {
+                const CorpusFiles& files, const Position& done) {
   const std::int64_t bad_rows = counts_of(record.at("counts")).bad_rows();
   std::string difference = difference_of_settings(record.at("settings"), settings, bad_rows);
-  if (difference.empty()) difference = difference_of_sources(record.at("sources"), files, begun);
+  if (difference.empty()) difference = difference_of_sources(record.at("sources"), files, done);
   check_usage(difference.empty(), folder.string(), ": it was made otherwise: ", difference, kAnew);
 }
 
-bool is_ours(const std::string& name) {
-  return is_token_file(name) || name.starts_with(kManifestName) || name.starts_with(kJournalName);
+/// What a folder says about its making, the manifest or a journal; null where it has none. Throws
+/// UsageError for a file of that name that is somebody else's.
+Json record_in(const fs::path& folder, const char* name) {
+  const fs::path path = folder / name;
+  if (!fs::exists(path)) return nullptr;
+  Json record = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  const bool ours = record.is_object() && record.contains("sources") &&
+                    record.contains("settings") && record["settings"].contains("shard-tokens");
+  check_usage(ours, path.string(), ": expected a file that xsa prepare made, got another; name ",
+              "another folder with --output, or move the file away");
+  return record;
 }
 
-/// Leaves the folder empty. Throws UsageError, before anything is removed, where it holds other
-/// files, or files of ours without a record of their making.
-void clear(const fs::path& folder) {
-  const bool recorded = fs::exists(folder / kManifestName) || fs::exists(folder / kJournalName);
+/// What a kill left of the first journal.
+bool begins_a_journal(const fs::path& path) {
+  const std::string start = Json({{"version", kJournalVersion}}).dump(2);
+  const std::string text = read_file(path);
+  const std::string_view begin =
+      std::string_view(start).substr(0, start.find_last_not_of("\n}") + 1);
+  return text.starts_with(begin) || begin.starts_with(text);
+}
+
+/// Leaves the folder empty. `recorded`: it holds a record of ours. Throws UsageError, before
+/// anything is removed, where it holds other files, or files of ours without a record.
+void clear(const fs::path& folder, bool recorded) {
+  const auto partial = [](const char* name) { return std::string(name) + ".partial"; };
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    const bool partial = name == std::string(kJournalName) + ".partial";
-    check_usage(partial || (recorded && is_ours(name)), folder.string(),
+    const bool ours =
+        entry.is_regular_file() &&
+        (recorded ? is_token_file(name) || name == kManifestName || name == kJournalName ||
+                        name == partial(kManifestName) || name == partial(kJournalName)
+                  : name == partial(kJournalName) && begins_a_journal(entry.path()));
+    check_usage(ours, folder.string(),
                 ": expected an empty folder, or one that xsa prepare made, but it holds ", name,
                 "; name another folder with --output");
     files.push_back(entry.path());
@@ -173,6 +197,17 @@ void clear(const fs::path& folder) {
     return is_token_file(file.filename().string());
   });
   for (const fs::path& file : files) fs::remove(file);
+}
+
+/// Calls `use`, which reads a record of ours; where that was damaged since, says what to do.
+template <class Use>
+auto reading(const fs::path& path, const Use& use) {
+  try {
+    return use();
+  } catch (const Json::exception&) {
+    throw Error(cat(path.string(), ": expected a whole record of xsa prepare, got a damaged one",
+                    "; add --overwrite to begin anew"));
+  }
 }
 
 class Preparation {
@@ -191,10 +226,12 @@ class Preparation {
     check(!error, config_.output.string(), ": cannot create folder: ", error.message(),
           "; name another with --output");
     const FolderLock lock(config_.output);
-    if (!config_.overwrite && fs::exists(config_.output / kManifestName)) return finished();
-    const bool begun = !config_.overwrite && has_begun();
-    if (!begun) clear(config_.output);
-    return work();
+    const Json manifest = record_in(config_.output, kManifestName);
+    const Json journal = record_in(config_.output, kJournalName);
+    if (!config_.overwrite && !manifest.is_null()) return finished(manifest);
+    const bool begun = !config_.overwrite && !journal.is_null() && has_begun(journal);
+    if (!begun) clear(config_.output, !manifest.is_null() || !journal.is_null());
+    return work(begun ? journal : Json());
   }
 
  private:
@@ -211,34 +248,38 @@ class Preparation {
   }
 
   /// Whether a journal tells of anything that is worth keeping.
-  bool has_begun() const {
-    const fs::path path = config_.output / kJournalName;
-    if (!fs::exists(path)) return false;
-    const Json journal = read_json_file(path);
-    return !journal.contains("counts") || journal["counts"].value("rows", 1) > 0;
+  bool has_begun(const Json& journal) const {
+    return reading(config_.output / kJournalName,
+                   [&] { return counts_of(journal.at("counts")).rows > 0; });
   }
 
-  Json finished() const {
-    const Json manifest = read_json_file(config_.output / kManifestName);
-    check_usage(manifest.contains("settings"), config_.output.string(),
-                ": its manifest is not one of xsa prepare; name another folder with --output");
-    check_same(config_.output, manifest, settings_, files_, -1);
+  Json finished(const Json& manifest) const {
+    reading(config_.output / kManifestName, [&] {
+      check_same(config_.output, manifest, settings_, files_,
+                 {static_cast<std::int64_t>(files_.inputs.size()), 0});
+      for (const char* split : {"train", "validation"}) {
+        for (const char* key : {"documents", "bytes", "tokens"}) count_in(manifest.at(split), key);
+        manifest.at(split).at("shards").get_ref<const Json::array_t&>();
+      }
+      for (const Json& name : manifest.at("passed_over").get_ref<const Json::array_t&>())
+        name.get_ref<const std::string&>();
+    });
     fs::remove(config_.output / kJournalName);  // left by a kill behind the manifest
     return manifest;
   }
 
-  Json work() {
+  Json work(const Json& journal) {
     const auto format = config_.format == "llmc" ? ShardFormat::kLlmC : ShardFormat::kNanoGpt;
     SplitWriter train(config_.output, /*validation=*/false, format, config_.shard_tokens);
     SplitWriter validation(config_.output, /*validation=*/true, format, config_.shard_tokens);
     Progressed state;
     std::vector<FileRead> reads;
-    if (fs::exists(config_.output / kJournalName)) {
-      load(state, reads);
+    if (journal.is_null()) {
+      save(state, reads);
+    } else {
+      reading(config_.output / kJournalName, [&] { load(journal, state, reads); });
       train.restore(state.train);
       validation.restore(state.validation);
-    } else {
-      save(state, reads);
     }
     FileRows rows(files_.inputs, state.position, reads);
     std::int64_t bytes = 0;
@@ -273,26 +314,19 @@ class Preparation {
                                                     {"sources", sources}});
   }
 
-  void load(Progressed& state, std::vector<FileRead>& reads) const {
-    const fs::path path = config_.output / kJournalName;
-    try {
-      const Json journal = read_json_file(path);
-      check(journal.at("version") == kJournalVersion, "version ", journal.at("version").dump());
-      const Json& at = journal.at("position");
-      state.position = {at.at("file").get<std::int64_t>(), at.at("row").get<std::int64_t>(),
-                        at.at("mark").get<std::string>()};
-      check_same(config_.output, journal, settings_, files_,
-                 state.position.row > 0 ? state.position.file : -1);
-      state.train = split_state_of(journal.at("train"));
-      state.validation = split_state_of(journal.at("validation"));
-      state.counts = counts_of(journal.at("counts"));
-      for (std::size_t i = 0; i < static_cast<std::size_t>(state.position.file); ++i) {
-        const Json& row = journal.at("sources").at(i);
-        reads.push_back({row.at("rows").get<std::int64_t>(), row.at("sha256").get<std::string>()});
-      }
-    } catch (const Json::exception& error) {
-      throw Error(cat(path.string(), ": not a journal of this program: ", error.what(),
-                      "; begin anew with --overwrite"));
+  void load(const Json& journal, Progressed& state, std::vector<FileRead>& reads) const {
+    check(journal.at("version") == kJournalVersion, (config_.output / kJournalName).string(),
+          ": expected version ", kJournalVersion, ", got ", journal.at("version").dump(),
+          ", of another xsa prepare; continue with that, or add --overwrite to begin anew");
+    const Json& at = journal.at("position");
+    state.position = {count_in(at, "file"), count_in(at, "row"), at.at("mark").get<std::string>()};
+    check_same(config_.output, journal, settings_, files_, state.position);
+    state.train = split_state_of(journal.at("train"));
+    state.validation = split_state_of(journal.at("validation"));
+    state.counts = counts_of(journal.at("counts"));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(state.position.file); ++i) {
+      const Json& row = journal.at("sources").at(i);
+      reads.push_back({count_in(row, "rows"), row.at("sha256").get<std::string>()});
     }
   }
 

@@ -118,9 +118,8 @@ Json to_json(const SplitState& state) {
 }
 
 SplitState split_state_of(const Json& json) {
-  const auto number = [&](const char* key) { return json.at(key).get<std::int64_t>(); };
-  return {number("shards"), number("open_tokens"), number("tokens"), number("bytes"),
-          number("documents")};
+  return {count_in(json, "shards"), count_in(json, "open_tokens"), count_in(json, "tokens"),
+          count_in(json, "bytes"), count_in(json, "documents")};
 }
 
 SplitWriter::SplitWriter(fs::path folder, bool validation, ShardFormat format,
@@ -229,6 +228,7 @@ bool is_token_file(const std::string& name) {
   const std::string split = name.substr(0, dash);
   const std::string number = name.substr(dash + 1, name.size() - dash - 5);
   return (split == "train" || split == "validation") && number.size() >= 5 &&
+         (number.size() == 5 || number[0] != '0') &&
          std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 

@@ -215,10 +215,10 @@ Json to_json(const Counts& counts) {
 
 Counts counts_of(const Json& json) {
   Counts counts;
-  counts.rows = json.at("rows").get<std::int64_t>();
-  counts.empty_documents = json.at("empty_documents").get<std::int64_t>();
+  counts.rows = count_in(json, "rows");
+  counts.empty_documents = count_in(json, "empty_documents");
   for (std::size_t i = 1; i < kFaultNames.size(); ++i)
-    counts.bad[i] = json.at("bad_rows").at(kFaultNames[i]).get<std::int64_t>();
+    counts.bad[i] = count_in(json.at("bad_rows"), kFaultNames[i]);
   counts.examples = json.at("bad_row_examples");
   return counts;
 }
