@@ -281,6 +281,75 @@ TEST_F(Corpus, AColumnThatIsNotThereIsSeenAtTheDoorWithTheNearestOne) {
   }
 }
 
+TEST_F(Corpus, AFirstRowAtFaultIsSeenAtTheDoorWithWhatToDo) {
+  const auto door = [&](const char* content) {
+    folder_.write("a.json", content);
+    return refusal(config({"a.json"}));
+  };
+  EXPECT_THAT(door("[{\"text\": \"a\"}]\n"),
+              AllOf(HasSubstr("JSON lines"), HasSubstr("jq -c '.[]'")));
+  EXPECT_THAT(door("{\n  \"text\": \"a\"\n}"), HasSubstr("jq -c ."));
+  EXPECT_THAT(door("{\"text\": null}\n"),
+              AllOf(HasSubstr("line 1: 'text' is null"), HasSubstr("--column"),
+                    HasSubstr("--on-bad-row skip")));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+  CorpusConfig how = config({"a.json"});
+  how.on_bad_row = "skip";
+  EXPECT_THAT(failure(how), AllOf(HasSubstr("at least one document"), HasSubstr("'text' is null")));
+}
+
+TEST_F(Corpus, AByteOrderMarkIsNoPartOfJsonLines) {
+  folder_.write("a.jsonl", "\xef\xbb\xbf" + line_of("one") +
+                               line_of("\xef\xbb\xbf"
+                                       "two"));
+  EXPECT_EQ(prepared(config({"a.jsonl"})),
+            "|one|\xef\xbb\xbf"
+            "two");
+}
+
+TEST_F(Corpus, WhatIsPackedOtherwiseIsNamed) {
+  using std::string_literals::operator""s;
+  for (const auto& [name, head] : {std::pair{"xz",
+                                             "\xfd"
+                                             "7zXZ\0\0\4"s},
+                                   {"bzip2", "BZh91AY&SY\x1c"s},
+                                   {"zip", "PK\3\4\x14\0"s}})
+    for (const char* file : {"a.jsonl.x", "a.jsonl", "a.txt"}) {
+      folder_.write(file, head + std::string(100, '\x81'));
+      EXPECT_THAT(refusal(config({file})),
+                  AllOf(HasSubstr(file), HasSubstr(cat("got ", name)), HasSubstr("gzip or zstd")));
+    }
+  folder_.write("a.txt", "BZh is how such a file begins");
+  EXPECT_EQ(prepared(config({"a.txt"})), "|BZh is how such a file begins");
+}
+
+TEST_F(Corpus, AFileWhoseNameSaysNothingIsLookedAt) {
+  write_parquet(folder_ / "table", *table_of({"text"}));
+  EXPECT_THAT(refusal(config({"table"})), HasSubstr("--type parquet"));
+  write_arrow_file(folder_ / "arrow", *table_of({"text"}));
+  EXPECT_THAT(refusal(config({"arrow"})), HasSubstr("--type arrow"));
+  folder_.write("lines", line_of("text"));
+  EXPECT_THAT(refusal(config({"lines"})), HasSubstr("--type jsonl"));
+  CorpusConfig how = config({"lines"});
+  how.type = "jsonl";
+  EXPECT_EQ(prepared(how), "|text");
+  folder_.write("wiki", "{{Infobox}}");
+  EXPECT_EQ(prepared(config({"wiki"}, "of-wiki")), "|{{Infobox}}");
+}
+
+TEST_F(Corpus, AFolderIsReadOnceWhereItLinksToItsOwnFiles) {
+  folder_.write("set/a.txt", "text");
+  fs::create_symlink("a.txt", folder_ / "set/b.txt");
+  EXPECT_EQ(prepared(config({"set"})), "|text");
+  EXPECT_THAT(refusal(config({"set", "set/a.txt"}, "twice")), HasSubstr("named twice"));
+}
+
+TEST_F(Corpus, AFolderIsNotItsOwnResult) {
+  folder_.write("out/a.txt", "text");
+  EXPECT_THAT(refusal(config({"out"})),
+              AllOf(HasSubstr("source and the --output"), HasSubstr("another folder")));
+}
+
 TEST_F(Corpus, WhatIsAskedForIsCheckedFirst) {
   folder_.write("a.jsonl", line_of("x"));
   folder_.write("empty/.hidden", "");
@@ -298,6 +367,7 @@ TEST_F(Corpus, WhatIsAskedForIsCheckedFirst) {
   EXPECT_THAT(wrong([](auto& how) { how.sources.push_back(how.sources[0]); }),
               HasSubstr("named twice"));
   EXPECT_THAT(wrong([](auto& how) { how.sources.push_back("-"); }), HasSubstr("only source"));
+  EXPECT_THAT(wrong([](auto& how) { how.sources = {""}; }), HasSubstr("got ''"));
   EXPECT_THAT(wrong([&](auto& how) { how.sources = {(folder_ / "a.jsnl").string()}; }),
               AllOf(HasSubstr("no such file"), HasSubstr("a.jsonl'?")));
   EXPECT_THAT(wrong([&](auto& how) { how.sources = {(folder_ / "empty").string()}; }),

@@ -121,6 +121,31 @@ TEST_F(ReadyShardsTest, OpensAFolderThatWasPreparedForNanoGpt) {
   expect_abc(open("prepared"));
 }
 
+TEST_F(ReadyShardsTest, SaysHowToMakeAPreparedFolderWhole) {
+  const auto manifest = [&](const char* shard, int tokens) {
+    const auto entry = [&](const Json& shards, int count) {
+      return Json{{"bytes", 2}, {"tokens", count}, {"shards", shards}};
+    };
+    const Json one = Json::array({{{"file", "train-00000.bin"}}});
+    const Json other = shard[0] ? Json::array({{{"file", shard}}}) : Json::array();
+    write_json_file(folder_ / "made" / "manifest.json", {{"tokenizer", "byte"},
+                                                         {"settings", Json::object()},
+                                                         {"train", entry(one, 3)},
+                                                         {"validation", entry(other, tokens)}});
+  };
+  shard("made/train-00000.bin", "|ab");
+  shard("made/validation-00000.bin", "|cd");
+  manifest("validation-00000.bin", 3);
+  EXPECT_EQ(text_of(open("made").validation), "|cd");
+  const auto again = AllOf(HasSubstr("xsa prepare"), HasSubstr("--overwrite"));
+  manifest("validation-00000.bin", 4);
+  EXPECT_THAT(error_of([&] { open("made"); }), AllOf(HasSubstr("expected 4 tokens"), again));
+  manifest("validation-00001.bin", 3);
+  EXPECT_THAT(error_of([&] { open("made"); }), AllOf(HasSubstr("validation-00001.bin"), again));
+  manifest("", 0);
+  EXPECT_THAT(refusal("made"), AllOf(HasSubstr("--validation-fraction"), again));
+}
+
 TEST_F(ReadyShardsTest, RefusesAFolderThatIsStillBeingPrepared) {
   shard("half/train-00000.bin", "|ab");
   shard("half/validation-00000.bin", "|ab");
@@ -168,6 +193,7 @@ TEST_F(ReadyShardsTest, OpensLlmCsShardsByFolderOrPattern) {
   expect_abc(open("fine"));
   expect_abc(open("fine/fineweb_*_*.bin"));
   expect_abc(open("fine/*_[tv]*.bin"));
+  expect_abc(open("fine/fineweb_{train,val}_00000{0,1,2}.bin"));
 }
 
 TEST_F(ReadyShardsTest, ToldWhichShardsAreWhich) {

@@ -224,6 +224,13 @@ TEST(CutOf, IsABorderBetweenCharactersWhereThereAreNoLines) {
   EXPECT_EQ(cut(folder, cjk, 0.25), 9);
 }
 
+TEST(CutOf, HoldsOutAtMostTwiceWhatWasAskedFor) {
+  const TempFolder folder;
+  const std::string text = std::string(4000, 'x') + "\n" + std::string(5999, 'x');
+  EXPECT_EQ(cut(folder, text, 0.1), 9000);
+  EXPECT_EQ(cut(folder, text, 0.5), 4001);
+}
+
 TEST(CutOf, LooksNoFurtherBackThanAMebibyte) {
   const TempFolder folder;
   const std::string line(3 << 20, 'x');

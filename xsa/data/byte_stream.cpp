@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "xsa/base/error.h"
 #include "xsa/base/signals.h"
@@ -18,6 +19,8 @@ namespace {
 
 constexpr std::size_t kRawBytes = 256 << 10;
 constexpr int kPollMs = 200;
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr std::size_t kHeadBytes = 10;  // tell how a file is packed
 constexpr std::string_view kGzip = "\x1f\x8b", kZstd = "\x28\xb5\x2f\xfd";
 
 int open_for_reading(const std::filesystem::path& path) {
@@ -31,6 +34,16 @@ int open_for_reading(const std::filesystem::path& path) {
     throw Error(cat(path.string(), ": expected a file, got a folder"));
   }
   return fd;
+}
+
+/// How a file is packed that is not read; "" if it is not.
+std::string_view foreign_packing(std::string_view head) {
+  if (head.starts_with("\xfd"
+                       "7zXZ"))
+    return "xz";
+  if (head.starts_with("PK\x03\x04")) return "zip";
+  if (head.starts_with("BZh") && head.find("1AY&SY") == 4) return "bzip2";
+  return "";
 }
 
 void check_stop() {
@@ -60,12 +73,17 @@ ByteStream::ByteStream(const std::filesystem::path& path)
     : name_(path == kStandardInput ? "standard input" : path.string()),
       fd_(open_for_reading(path)),
       raw_(kRawBytes) {
-  while (end_ < kZstd.size()) {
+  while (end_ < kHeadBytes) {
     const std::size_t got = read_raw(std::span(raw_).subspan(end_));
     if (got == 0) break;
     end_ += got;
   }
   const std::string_view head(raw_.data(), end_);
+  if (const std::string_view packing = foreign_packing(head); !packing.empty()) {
+    if (fd_ != STDIN_FILENO) ::close(fd_);
+    throw UsageError(cat(name_, ": expected a plain file, or one packed by gzip or zstd, got ",
+                         packing, "; unpack it first"));
+  }
   if (head.starts_with(kGzip) || head.starts_with(kZstd))
     unpacker_ = std::make_unique<Unpacker>(head.starts_with(kGzip));
 }
@@ -173,6 +191,8 @@ bool LineReader::next(std::string_view& line, bool& too_long) {
     if (found || at_end_) {
       line = {from, too_long ? 0 : size};
       begin_ += size + (found ? 1 : 0);
+      if (std::exchange(at_begin_, false) && line.starts_with(kByteOrderMark))
+        line.remove_prefix(kByteOrderMark.size());
       return found || size > 0 || too_long;
     }
     if (too_long) begin_ = end_, size = 0;  // what follows is passed over

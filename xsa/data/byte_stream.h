@@ -20,7 +20,7 @@ bool is_packed(const std::filesystem::path& path);
 
 class ByteStream {
  public:
-  /// Throws Error if the path cannot be opened.
+  /// Throws Error if the path cannot be opened, UsageError for what is packed otherwise.
   explicit ByteStream(const std::filesystem::path& path);
   ~ByteStream();
   ByteStream(const ByteStream&) = delete;
@@ -48,7 +48,8 @@ class ByteStream {
   std::unique_ptr<Unpacker> unpacker_;  // of a packed stream
 };
 
-/// The lines of a stream. Memory: the longest line, at most `max_bytes`, and a buffer.
+/// The lines of a stream, without the mark that some editors begin UTF-8 with. Memory: the longest
+/// line, at most `max_bytes`, and a buffer.
 class LineReader {
  public:
   /// `stream` must outlive the reader.
@@ -63,7 +64,7 @@ class LineReader {
   ByteStream& stream_;
   std::size_t max_bytes_, begin_ = 0, end_ = 0;
   std::vector<char> buffer_;
-  bool at_end_ = false;
+  bool at_begin_ = true, at_end_ = false;
 };
 
 }  // namespace xsa::data

@@ -210,6 +210,16 @@ auto reading(const fs::path& path, const Use& use) {
   }
 }
 
+/// For the first row of a file.
+const char* remedy_of(Fault fault) {
+  if (fault == Fault::kBroken)
+    return "; JSON lines hold an object each: `jq -c '.[]'` makes them of an array, "
+           "`jq -c .` of objects that span lines";
+  if (fault == Fault::kNoText || fault == Fault::kWrongType)
+    return "; name another field with --column, or leave such rows out with --on-bad-row skip";
+  return "; leave such rows out with --on-bad-row skip";
+}
+
 class Preparation {
  public:
   explicit Preparation(const CorpusConfig& config)
@@ -242,8 +252,8 @@ class Preparation {
       const auto reader = open_rows(input.file.path, input.form);
       if (input.form.kind != FileKind::kJsonLines || config_.on_bad_row == "skip") continue;
       Row row;
-      const bool missing = reader->next(row) && row.fault == Fault::kNoText;
-      check_usage(!missing, input.file.name, ": ", row.reason);
+      if (reader->next(row) && row.fault != Fault::kNone)
+        throw UsageError(cat(input.file.name, ": ", row.reason, remedy_of(row.fault)));
     }
   }
 
@@ -296,8 +306,11 @@ class Preparation {
         .bar = &bar};
     tokenize_files(rows, *tokenizer_, train, validation, state, options);
     const std::int64_t documents = state.train.documents + state.validation.documents;
+    const Json& examples = state.counts.examples;
     check(documents > 0, "expected at least one document, got none in ", state.counts.rows,
-          " rows of ", files_.inputs.size(), " files");
+          " rows of ", files_.inputs.size(), " files",
+          examples.empty() ? "; name files that hold text"
+                           : cat("; the first bad row: ", examples[0].dump()));
     return write_manifest(state, rows.read(), train.finish(), validation.finish());
   }
 

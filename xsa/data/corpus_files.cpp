@@ -1,11 +1,11 @@
 // Which files a corpus is made of.
-#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "xsa/base/error.h"
 #include "xsa/base/suggest.h"
@@ -29,15 +29,6 @@ std::optional<FileKind> forced_kind(const std::string& type) {
                                                  {"arrow", FileKind::kArrow}};
   const auto found = kinds.find(type);
   return found == kinds.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::vector<std::string> matches(const std::string& pattern) {
-  glob_t found{};
-  std::vector<std::string> paths;
-  if (::glob(pattern.c_str(), GLOB_BRACE, nullptr, &found) == 0)
-    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  ::globfree(&found);
-  return paths;
 }
 
 std::vector<std::string> neighbours(const fs::path& path) {
@@ -69,14 +60,14 @@ class Finder {
 
  private:
   void add(const std::string& source) {
+    check_usage(!source.empty(), "sources: expected a file, a folder, a pattern or '-', got ''");
     if (source == kStandardInput) return add_standard_input();
     if (fs::is_directory(source)) return add_folder(source);
     if (fs::exists(source)) return add_file(source);
-    const std::vector<std::string> paths = matches(source);
+    const std::vector<fs::path> paths = matches_of(source);
     check_usage(!paths.empty(), source, ": no such file or folder",
                 did_you_mean(source, neighbours(source)));
-    for (const std::string& path : paths)
-      fs::is_directory(path) ? add_folder(path) : add_file(path);
+    for (const fs::path& path : paths) fs::is_directory(path) ? add_folder(path) : add_file(path);
   }
 
   void add_standard_input() {
@@ -98,10 +89,14 @@ class Finder {
     const auto [first, is_new] = named_.emplace(fs::canonical(file.path), file.name);
     check_usage(is_new, file.name, ": this file is named twice, also as ", first->second);
     const FileKind kind = kind_.value_or(kind_of(file.path));
-    found_.inputs.push_back({std::move(file), form(kind)});
+    Input input{std::move(file), form(kind)};
+    input.form.guess = !kind_ && input.file.path.extension().empty();  // its name says nothing
+    found_.inputs.push_back(std::move(input));
   }
 
   void add_folder(const fs::path& folder) {
+    check_usage(fs::canonical(folder) != output_, folder.string(),
+                ": it is the source and the --output; name another folder with --output");
     std::vector<SourceFile> files = files_of(folder);
     std::erase_if(files, [&](const SourceFile& file) {
       return fs::canonical(file.path).parent_path() == output_;
@@ -115,12 +110,13 @@ class Finder {
     check_usage(holds(wanted), folder.string(), ": expected ",
                 kind_ ? "files of --type " + config_.type : "files",
                 " in this folder, found none (hidden files are not read)");
+    std::set<fs::path> seen;  // a link to a file beside it is not read twice
     for (SourceFile& file : files) {
       file.name = (folder / file.name).lexically_normal().string();
-      if (kind_of(file.path) == wanted)
-        add(std::move(file));
-      else
+      if (kind_of(file.path) != wanted)
         found_.passed_over.push_back(file.name);
+      else if (seen.insert(fs::canonical(file.path)).second)
+        add(std::move(file));
     }
   }
 

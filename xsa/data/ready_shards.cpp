@@ -1,7 +1,5 @@
 #include "xsa/data/ready_shards.h"
 
-#include <glob.h>
-
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -59,16 +57,6 @@ ReadyShards by_name(const std::string& source, const std::vector<fs::path>& file
     std::sort(side->begin(), side->end());
   }
   return shards;
-}
-
-std::vector<fs::path> matches_of(const std::string& pattern) {
-  ::glob_t found{};
-  const int status = ::glob(pattern.c_str(), 0, nullptr, &found);
-  std::vector<fs::path> files(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  ::globfree(&found);
-  check_usage(status == 0 && !files.empty(), "data.source '", pattern,
-              "': no file has such a name; in a shell, quote the pattern");
-  return files;
 }
 
 /// Whether a folder's manifest is one of data, and no text of that name.
@@ -182,9 +170,13 @@ Dataset open_prepared(const fs::path& manifest_path, std::unique_ptr<text::Token
                 made_with, "', but data.tokenizer is '", tokenizer->name(),
                 "'; set data.tokenizer to '", made_with, "'");
     const std::int64_t vocabulary = tokenizer->vocabulary_size();
-    return {open_split(folder, manifest, "train", vocabulary),
-            open_split(folder, manifest, "validation", vocabulary), std::move(tokenizer),
-            std::move(manifest)};
+    Dataset dataset{open_split(folder, manifest, "train", vocabulary),
+                    open_split(folder, manifest, "validation", vocabulary), std::move(tokenizer),
+                    std::move(manifest)};
+    check_usage(dataset.validation.tokens.size() > 0, folder.string(),
+                ": expected a text held out for validation, got none; repeat the xsa prepare that ",
+                "made it, with --overwrite and --validation-fraction 0.01");
+    return dataset;
   } catch (const Json::exception& error) {
     throw Error(cat(manifest_path.string(), ": not a manifest of xsa prepare: ", error.what(),
                     "; prepare the data anew"));
@@ -197,9 +189,10 @@ std::optional<ReadyShards> find_ready_shards(const std::string& source) {
   std::error_code ignored;
   if (source == kShakespeare) return std::nullopt;
   if (fs::is_directory(source, ignored)) return find_in_folder(source);
-  if (fs::exists(source, ignored) || source.find_first_of("*?[") == std::string::npos)
-    return std::nullopt;
+  if (!is_pattern(source)) return std::nullopt;
   const std::vector<fs::path> files = matches_of(source);
+  check_usage(!files.empty(), "data.source '", source,
+              "': no file has such a name; in a shell, quote the pattern");
   for (const fs::path& file : files)
     check_usage(is_llm_c_shard(file), "data.source '", source, "': expected llm.c's token shards, ",
                 file.string(), " is none; name texts by their folder");
@@ -210,15 +203,20 @@ Split open_split(const fs::path& folder, const Json& manifest, const char* name,
                  std::int64_t vocabulary) {
   const Json& entry = manifest.at(name);
   const bool raw = manifest.value("format", "llmc") == "nanogpt";
+  const char* const remedy = manifest.contains("settings")
+                                 ? "; repeat the xsa prepare that made it, with --overwrite"
+                                 : "; remove the folder and it is made again";
   std::vector<fs::path> paths;
-  for (const Json& shard : entry.at("shards"))
+  for (const Json& shard : entry.at("shards")) {
     paths.push_back(folder / shard.at("file").get<std::string>());
+    check(fs::exists(paths.back()), paths.back().string(),
+          ": expected the shard that its folder's manifest names, got no such file", remedy);
+  }
   Split split{TokenStream(paths, raw ? ShardFormat::kNanoGpt : ShardFormat::kLlmC, vocabulary),
               entry.at("bytes").get<std::int64_t>()};
   const auto expected = entry.at("tokens").get<std::int64_t>();
   check(split.tokens.size() == expected, folder.string(), ": expected ", expected,
-        " tokens as its manifest says, got ", split.tokens.size(),
-        "; remove the folder and it is made again");
+        " tokens as its manifest says, got ", split.tokens.size(), remedy);
   return split;
 }
 

@@ -19,7 +19,11 @@ constexpr std::size_t kPieceBytes = 256 << 10;
 class TextReader final : public RowReader {
  public:
   TextReader(const fs::path& path, const RowForm& form)
-      : stream_(path), cut_(form.cut.value_or(-1)), guess_(form.guess), buffer_(kPieceBytes) {}
+      : stream_(path),
+        cut_(form.cut.value_or(-1)),
+        guess_(form.guess),
+        is_file_(path != kStandardInput),
+        buffer_(kPieceBytes) {}
 
   bool next(Row& row) override {
     if (done_) return false;
@@ -38,18 +42,20 @@ class TextReader final : public RowReader {
  private:
   void refuse_what_is_no_text(std::string_view head) const {
     const std::size_t first = head.find_first_not_of(" \t\r\n");
-    const bool is_json = first != head.npos && head[first] == '{';
+    const std::size_t second = head.find_first_not_of(" \t\r\n", first + 1);
+    const bool is_json = first != head.npos && head[first] == '{' && second != head.npos &&
+                         (head[second] == '"' || head[second] == '}');
     check_usage(!is_json, stream_.name(), ": it looks like JSON lines; say --type jsonl, or ",
                 "--type text to take it as it stands");
-    check_usage(!head.starts_with("PAR1"), stream_.name(),
-                ": it looks like parquet, which is read ", "from its end and needs a file");
+    check_usage(!head.starts_with("PAR1"), stream_.name(), ": it looks like parquet; ",
+                is_file_ ? "say --type parquet" : "that is read from its end and needs a file");
     check_usage(!head.starts_with("ARROW1") && !head.starts_with("\xff\xff\xff\xff"),
                 stream_.name(), ": it looks like Arrow; say --type arrow");
   }
 
   ByteStream stream_;
   std::int64_t cut_, position_ = 0;
-  bool guess_;
+  bool guess_, is_file_;
   std::vector<char> buffer_;
   bool starts_ = true, done_ = false;
 };

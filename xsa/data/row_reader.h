@@ -42,7 +42,8 @@ struct RowForm {
   FileKind kind = FileKind::kText;
   std::string column = "text";            // of records
   std::size_t max_line_bytes = 64 << 20;  // of JSON lines: longer ones are at fault
-  bool guess = false;  // nobody said that it is text: what looks like something else is refused
+  bool guess = false;  // nobody said that it is text, nor does its name: what looks like something
+                       // else is refused
   std::optional<std::int64_t> cut = {};  // a text is two documents: [0, cut) and the rest
 };
 

@@ -25,7 +25,8 @@ constexpr std::int64_t kMaxTokens = std::numeric_limits<std::int32_t>::max();
 constexpr text::Token kMaxId = std::numeric_limits<std::uint16_t>::max();
 
 constexpr std::string_view kRemedy =
-    "; if it lies in the data cache, remove its folder and it is made again";
+    "; if it lies in the data cache, remove its folder and it is made again; if xsa prepare made "
+    "it, repeat that with --overwrite";
 
 template <class Expected, class Got>
 [[noreturn]] void refuse(const fs::path& path, std::string_view field, const Expected& expected,

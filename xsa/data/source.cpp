@@ -1,5 +1,6 @@
 #include "xsa/data/source.h"
 
+#include <glob.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -122,6 +123,20 @@ SourceFile inspect(const fs::path& path, std::string name) {
 
 std::vector<SourceFile> files_of(const fs::path& folder) { return Walk().files(folder); }
 
+bool is_pattern(const std::string& source) {
+  std::error_code ignored;
+  return source.find_first_of("*?[{") != std::string::npos && !fs::exists(source, ignored);
+}
+
+std::vector<fs::path> matches_of(const std::string& pattern) {
+  ::glob_t found{};
+  std::vector<fs::path> paths;
+  if (::glob(pattern.c_str(), GLOB_BRACE, nullptr, &found) == 0)
+    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  return paths;
+}
+
 Source find_source(const DataConfig& config) {
   try {
     Source source = config.source == kShakespeare ? find_shakespeare() : find_in_files(config);
@@ -158,7 +173,8 @@ std::int64_t cut_of(const SourceFile& file, double fraction) {
   constexpr std::int64_t kWindow = 1 << 20;
   const auto wanted = static_cast<std::int64_t>(static_cast<double>(file.bytes) * (1 - fraction));
   const std::int64_t target = std::clamp<std::int64_t>(wanted, 1, file.bytes - 1);
-  const std::int64_t begin = std::max<std::int64_t>(0, target - kWindow);
+  const std::int64_t window = std::min(kWindow, file.bytes - target);
+  const std::int64_t begin = std::max<std::int64_t>(0, target - window);
   std::string before;
   for_each_piece(file, begin, target, [&](std::string_view piece) { before += piece; });
   if (const std::size_t newline = before.rfind('\n'); newline != std::string::npos)

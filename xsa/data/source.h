@@ -34,6 +34,10 @@ SourceFile inspect(const std::filesystem::path& path, std::string name);
 /// of shards left out.
 std::vector<SourceFile> files_of(const std::filesystem::path& folder);
 
+/// Whether a source is no path but a pattern of *, ?, [a-z] or {one,two}; what it matches.
+bool is_pattern(const std::string& source);
+std::vector<std::filesystem::path> matches_of(const std::string& pattern);
+
 /// Throws Error for a source that is missing, empty or unreadable.
 Source find_source(const DataConfig& config);
 
@@ -46,8 +50,8 @@ double place_of(std::string_view text);
 std::vector<bool> held_out(const std::vector<std::string>& names, double fraction);
 
 /// Where a single file is cut: its training text is [0, cut). The cut is the last line border at or
-/// before (1 - fraction) of its size, or, where the last MiB before that has none, a border between
-/// characters. The file has at least two bytes.
+/// before (1 - fraction) of its size; or, where as many bytes before that as are held out (at most
+/// a MiB) have none, a border between characters. The file has at least two bytes.
 std::int64_t cut_of(const SourceFile& file, double fraction);
 
 }  // namespace xsa::data
