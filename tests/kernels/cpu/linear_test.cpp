@@ -81,23 +81,32 @@ TEST_P(Linear, TakesNoBiasAndNoInputs) {
   expect_matches_reference(Layer(3, 20, 0));
 }
 
-TEST_P(Linear, GivesARowTheSameBitsWhateverItsNeighboursAndWorkers) {
-  for (const Type type : {Type::kFloat32, Type::kBFloat16}) {
-    Layer layer(11, 300, 700, type);
-    linear(layer.params());
-    const std::vector<float> together = layer.y;
-    const Parallel three = threads(3);
-    LinearParams params = layer.params();
-    params.rows = 1, params.parallel = &three;
-    std::vector<float> alone(700);
-    for (std::int64_t row = 0; row < 11; ++row) {
-      params.x = layer.x.data() + row * 300, params.y = alone.data();
-      linear(params);
-      EXPECT_TRUE(same_bits(alone, std::vector<float>(together.begin() + row * 700,
-                                                      together.begin() + (row + 1) * 700)))
-          << "row " << row;
-    }
+/// Rows one by one, with three workers, against all rows at once.
+void expect_same_bits_alone(Layer layer) {
+  const auto [rows, inputs, outputs] = layer.sizes;
+  linear(layer.params());
+  const Parallel three = threads(3);
+  LinearParams params = layer.params();
+  std::vector<float> alone(static_cast<std::size_t>(outputs));
+  params.rows = 1, params.parallel = &three, params.y = alone.data();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    params.x = layer.x.data() + row * inputs;
+    linear(params);
+    const auto together = layer.y.begin() + row * outputs;
+    EXPECT_TRUE(same_bits(alone, std::vector<float>(together, together + outputs)))
+        << "row " << row;
   }
+}
+
+TEST_P(Linear, GivesARowTheSameBitsWhateverItsNeighboursAndWorkers) {
+  for (const Type type : {Type::kFloat32, Type::kBFloat16})
+    expect_same_bits_alone(Layer(11, 300, 700, type));
+}
+
+TEST_P(Linear, GivesARowTheSameBitsWhereTheWeightComesFromMemory) {
+  for (const Type type : {Type::kFloat32, Type::kBFloat16, Type::kFloat16})
+    expect_same_bits_alone(Layer(3, 1037, 1031, type));
+  expect_matches_reference(Layer(1, 1037, 1031, Type::kBFloat16));
 }
 
 TEST_P(Linear, KeepsANanToItsRow) {
