@@ -7,9 +7,7 @@ Greedy, from one prompt: at the demo's size (4 layers, width 128, the byte vocab
 GPT-2's, 124M parameters, with weights in float32 and in bfloat16; one sequence and several at once.
 In a round the programs run in turn on the same cores; speeds are new tokens by the seconds of the
 whole call, prompt included, without loading. Ratios are taken within a round; medians and quartiles
-are over rounds. The same ratio of processor time, which tells more on a busy machine with one
-thread: ours is that of the whole program less that of one which generates a single token. Before
-timing, every token must be the one that transformers chooses, unless two choices are nearer than
+are over rounds. Before timing, every token must be the one that transformers chooses, unless two choices are nearer than
 the rounding, and log-probabilities must agree.
 
 The peers' Python has transformers and torch: --peer, else $XSA_PEER_PYTHON, else .setup/peer.
@@ -21,7 +19,6 @@ import json
 import os
 import pathlib
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -69,21 +66,15 @@ class Peer:
         self.process.wait()
 
 
-def cpu_of_children():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
 def ours(arguments, folder, weights, batch, tokens, words=()):
     command = [arguments.binary, "generate", folder, "--tokenizer", TOKENIZER[folder.name]]
     command += ["--json", "--temperature", "0", "--ignore-end-of-text", "--max-tokens", tokens]
     command += ["--prompt", PROMPT] * batch
     command += ["--dtype", weights, "--threads", arguments.threads, *words]
-    before = cpu_of_children()
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"[bench] xsa generate failed: {done.stderr}")
-    return json.loads(done.stdout) | {"cpu_seconds": cpu_of_children() - before}
+    return json.loads(done.stdout)
 
 
 def verify(arguments, folder, case, peer):
@@ -127,23 +118,18 @@ def measure(arguments, folder, case):
     peer = checker if shared else Peer(arguments, folder, kind, prompt)
     if not shared:
         checker.close()
-    mine, other, cpu_ratios = [], [], []
+    mine, other = [], []
     for _ in range(arguments.rounds):
         theirs = peer.ask(tokens=tokens, batch=batch)
         other.append(batch * tokens / theirs["seconds"])
         result = ours(arguments, folder, weights, batch, tokens)
         mine.append(result["new_tokens"] / (result["prompt_seconds"] + result["step_seconds"]))
-        loading = ours(arguments, folder, weights, batch, 1)["cpu_seconds"]
-        cpu = (result["cpu_seconds"] - loading) * tokens / (tokens - 1)
-        cpu_ratios.append(theirs["cpu_seconds"] / cpu)
     peer.close()
     ratio = quartiles([a / b for a, b in zip(mine, other)])
-    cpu_ratio = quartiles(cpu_ratios)
     aim = f" (target {target})" if target else ""
     print(
         f"{name:44} {statistics.median(mine):8.1f} tokens/s   transformers "
-        f"{statistics.median(other):8.1f}   {ratio['median']:.2f} times{aim}, "
-        f"{cpu_ratio['median']:.2f} by processor time",
+        f"{statistics.median(other):8.1f}   {ratio['median']:.2f} times{aim}",
         flush=True,
     )
     return {
@@ -155,7 +141,6 @@ def measure(arguments, folder, case):
         "tokens_per_s": quartiles(mine),
         "transformers_tokens_per_s": quartiles(other),
         "ratio": ratio,
-        "cpu_ratio": cpu_ratio,
         "target": target,
         "rounds": arguments.rounds,
         "verified": verified,
