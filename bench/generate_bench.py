@@ -181,6 +181,7 @@ def main(words):
     if not arguments.peer:
         print("[bench] generate: skipped, no Python with transformers; name one with --peer")
         return
+    commit = git("describe", "--always", "--dirty", "--abbrev=12")  # before the results change
     results = []
     for case in CASES:
         if arguments.case not in case[0]:
@@ -189,16 +190,16 @@ def main(words):
         if not (folder / "config.json").exists():
             subprocess.run([arguments.peer, PEER, "make", folder, case[1]], check=True)
         results.append(measure(arguments, folder, case))
-        write(arguments, results)
+        write(arguments, commit, results)
 
 
-def write(arguments, results):
+def write(arguments, commit, results):
     """After every case: a long run that is stopped keeps what it has."""
     output = arguments.output or ROOT / "build/generate.json"
     report = {
         "what": "xsa generate against transformers' generate; above 1: ours is faster",
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "commit": git("describe", "--always", "--dirty", "--abbrev=12"),
+        "commit": commit,
         "machine": {"cpu": cpu(), "cores": os.cpu_count(), "os": platform.platform()},
         "threads": arguments.threads,
         "versions": versions(arguments.peer),
