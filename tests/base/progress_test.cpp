@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <thread>
 
 #include "xsa/base/error.h"
 
@@ -174,6 +175,22 @@ TEST_F(TerminalProgress, WhatAResumedRunFoundDoneDoesNotCountForTheTimeLeft) {
   progress.start_at(900);
   progress.update(900, "");
   EXPECT_THAT(terminal.text(), AllOf(HasSubstr("90%  step 900/1000"), HasSubstr(", -:-- left")));
+}
+
+TEST_F(TerminalProgress, WaitsWithShortWorkAndCountsFromItsBegin) {
+  const Terminal terminal(120);
+  {
+    Progress progress("x", 1000, "step", terminal.out());
+    progress.show_after(std::chrono::hours(1));
+    progress.update(999, "");
+  }
+  EXPECT_EQ(terminal.text(), "");
+  Progress progress("x", 1000, "step", terminal.out());
+  progress.show_after(std::chrono::seconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  progress.update(500, "");
+  EXPECT_THAT(terminal.text(),
+              AllOf(HasSubstr("step 500/1000"), Not(HasSubstr("0:00")), HasSubstr(" left")));
 }
 
 TEST(PlainProgress, IsOneLineAtTheEndOfShortWork) {

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <numeric>
+#include <set>
 
 #include "tests/support/temp_folder.h"
 #include "xsa/base/file.h"
@@ -135,6 +136,15 @@ TEST(SplitWriter, ManyShardsAreHashedByFewThreads) {
   writer.add(counting(400));
   EXPECT_LE(mappings(), before + 50);
   EXPECT_EQ(writer.finish()["shards"].size(), 100u);
+}
+
+TEST(SplitWriter, TellsWhatItHashesAtTheEnd) {
+  const TempFolder folder;
+  SplitWriter writer(folder.path(), false, ShardFormat::kLlmC, 4);
+  writer.add(counting(6));
+  std::set<std::string> hashed;
+  writer.finish([&](const fs::path& file) { hashed.insert(file.filename().string()); });
+  EXPECT_THAT(hashed, ElementsAre("train-00000.bin", "train-00001.bin"));
 }
 
 TEST(SplitWriter, NanoGptHasOneFileASplit) {

@@ -174,3 +174,9 @@ def test_training_reads_what_was_prepared(xsa):
     xsa("prepare", "text.txt", "-o", "tokens", "--tokenizer", "byte", "--validation-fraction", 0.1)
     words = ("--data.source", "tokens", "--train.steps=3", "--train.warmup_steps=1")
     xsa("train", "tiny.toml", "--name", "first", *words)
+
+
+def test_training_needs_a_held_out_text(xsa):
+    xsa("prepare", "text.txt", "-o", "tokens", "--tokenizer", "byte", "--validation-fraction", 0)
+    error = xsa("train", "tiny.toml", "--data.source", "tokens", expect=2).stderr
+    assert "got none" in error and "--overwrite and --validation-fraction 0.01" in error

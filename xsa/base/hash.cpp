@@ -80,6 +80,7 @@ FileHash::FileHash(std::filesystem::path path)
         } catch (...) {
           error_ = std::current_exception();
         }
+        done_ = true;
       }) {}
 
 std::string FileHash::hex() {

@@ -1,6 +1,7 @@
 // SHA-256, as sha256sum prints it (OpenSSL's implementation).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <filesystem>
@@ -33,12 +34,15 @@ std::string sha256(std::span<const std::byte> bytes);
 class FileHash {
  public:
   explicit FileHash(std::filesystem::path path);
+  /// Whether hex() would not wait.
+  bool done() const { return done_; }
   /// Waits for it. Throws Error if the file cannot be read, Interrupted when asked to stop.
   std::string hex();
 
  private:
   std::string hex_;
   std::exception_ptr error_;
+  std::atomic<bool> done_ = false;
   std::jthread thread_;
 };
 

@@ -101,6 +101,7 @@ void Progress::update(std::int64_t done, std::string_view details) {
   details_ = details;
   const Clock::time_point now = Clock::now();
   if (!updated_) {
+    if (now - start_ < delay_) return;
     updated_ = true;
     last_draw_ = start_;
     if (terminal_) draw(/*last=*/false);

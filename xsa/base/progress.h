@@ -21,6 +21,8 @@ class Progress {
   /// Work up to `done` existed before this process (a resumed run): it does not count for the time
   /// left.
   void start_at(std::int64_t done);
+  /// Work that takes less is not shown; the time of what takes more counts from its begin.
+  void show_after(std::chrono::nanoseconds delay) { delay_ = delay; }
   /// Redraws at most ten times a second on a terminal; elsewhere a line at most every ten seconds,
   /// and at the end. `details`: e.g. "loss 2.135  val 2.150  21.3k tokens/s".
   void update(std::int64_t done, std::string_view details);
@@ -39,6 +41,7 @@ class Progress {
   std::FILE* out_;
   bool terminal_, updated_ = false, finished_ = false;
   Clock::time_point start_, last_draw_;
+  std::chrono::nanoseconds delay_{0};
 };
 
 /// "950", "21.3k", "4.56M", "1.20G".

@@ -40,7 +40,10 @@ class Input {
     if (file != "-") descriptor_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
     check(descriptor_ >= 0, name_, ": cannot open: ", std::strerror(errno));
     struct stat status {};
-    if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) total_ = status.st_size;
+    if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) return;
+    if (::isatty(STDOUT_FILENO) != 0) return;  // there the bar would meet the output
+    bar_.emplace("tokenize", status.st_size >> 20, "MiB");
+    bar_->show_after(std::chrono::seconds(2));
   }
   ~Input() {
     if (descriptor_ != STDIN_FILENO) ::close(descriptor_);
@@ -58,21 +61,11 @@ class Input {
       if (ended_) break;
     block.resize(size);
     done_ += static_cast<std::int64_t>(size);
-    show_progress();
+    if (bar_) bar_->update(done_ >> 20, "");
     return size > 0;
   }
 
  private:
-  /// After two seconds, of a file, where the bar does not meet the output on a terminal.
-  void show_progress() {
-    if (total_ == 0 || ::isatty(STDOUT_FILENO) != 0) return;
-    if (!bar_ && Clock::now() - start_ > std::chrono::seconds(2)) {
-      bar_.emplace("tokenize", total_ >> 20, "MiB");
-      bar_->start_at(done_ >> 20);
-    }
-    if (bar_) bar_->update(done_ >> 20, "");
-  }
-
   bool is_ready(int wait_ms) const {
     pollfd wanted{descriptor_, POLLIN, 0};
     const int ready = ::poll(&wanted, 1, wait_ms);
@@ -90,12 +83,10 @@ class Input {
     return static_cast<std::size_t>(size);
   }
 
-  using Clock = std::chrono::steady_clock;
   std::string name_;
   int descriptor_ = STDIN_FILENO;
   bool ended_ = false;
-  std::int64_t total_ = 0, done_ = 0;  // bytes; the total is 0 where it is not known
-  Clock::time_point start_ = Clock::now();
+  std::int64_t done_ = 0;  // bytes
   std::optional<Progress> bar_;
 };
 

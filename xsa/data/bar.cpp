@@ -11,7 +11,13 @@ std::int64_t mebibytes(std::int64_t bytes) { return bytes >> 20; }
 
 }  // namespace
 
-Bar::Bar(std::string label, std::int64_t bytes) : label_(std::move(label)), total_(bytes) {}
+Bar::Bar(std::string label, std::int64_t bytes, std::int64_t done)
+    : label_(std::move(label)),
+      done_(done),
+      bar_(label_, bytes > 0 ? mebibytes(bytes) : -1, "MiB") {
+  bar_.start_at(mebibytes(done));
+  bar_.show_after(std::chrono::seconds(2));
+}
 
 double Bar::elapsed_s() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
@@ -19,11 +25,7 @@ double Bar::elapsed_s() const {
 
 void Bar::update(std::int64_t bytes, std::string_view details) {
   done_ = bytes;
-  if (!bar_ && elapsed_s() > 2) {
-    bar_.emplace(label_, total_ > 0 ? mebibytes(total_) : -1, "MiB");
-    bar_->start_at(mebibytes(done_));
-  }
-  if (bar_) bar_->update(mebibytes(done_), details);
+  bar_.update(mebibytes(done_), details);
 }
 
 void Bar::advance(std::int64_t bytes) {

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,10 +12,9 @@ namespace xsa::data {
 
 class Bar {
  public:
-  /// `bytes`: all there is to do; 0 if nobody knows.
-  Bar(std::string label, std::int64_t bytes);
-  /// Shows itself once two seconds have passed; what was done then does not count for the time
-  /// left.
+  /// `bytes`: all there is to do, 0 if nobody knows, of which an earlier process has `done`.
+  Bar(std::string label, std::int64_t bytes, std::int64_t done = 0);
+  /// Shows itself once two seconds have passed.
   void update(std::int64_t bytes, std::string_view details);
   /// So many bytes more. Throws Interrupted, "stopped while <label>; the cache is as it was", when
   /// asked to stop.
@@ -28,9 +26,9 @@ class Bar {
   using Clock = std::chrono::steady_clock;
 
   std::string label_;
-  std::int64_t total_, done_ = 0;
+  std::int64_t done_;
   Clock::time_point start_ = Clock::now();
-  std::optional<Progress> bar_;
+  Progress bar_;
 };
 
 }  // namespace xsa::data

@@ -294,7 +294,7 @@ class Preparation {
     FileRows rows(files_.inputs, state.position, reads);
     std::int64_t bytes = 0;
     for (const Input& input : files_.inputs) bytes += input.file.bytes;
-    Bar bar("preparing", bytes);
+    Bar bar("preparing", bytes, rows.raw_bytes());
     const TokenizeOptions options{
         .workers = config_.threads > 0 ? config_.threads
                                        : std::max(1u, std::thread::hardware_concurrency()),
@@ -311,7 +311,10 @@ class Preparation {
           " rows of ", files_.inputs.size(), " files",
           examples.empty() ? "; name files that hold text"
                            : cat("; the first bad row: ", examples[0].dump()));
-    return write_manifest(state, rows.read(), train.finish(), validation.finish());
+    const auto hashing = [&](const fs::path& file) {
+      bar.update(bar.done(), "hashing " + file.filename().string());
+    };
+    return write_manifest(state, rows.read(), train.finish(hashing), validation.finish(hashing));
   }
 
   void save(const Progressed& state, const std::vector<FileRead>& reads) const {

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "xsa/base/error.h"
@@ -21,6 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kBufferTokens = std::size_t{1} << 17;
 constexpr std::size_t kHashers = 4;  // threads at once
+constexpr std::chrono::milliseconds kHashPoll{10};
 
 std::int64_t header_bytes(ShardFormat format) {
   return format == ShardFormat::kLlmC ? static_cast<std::int64_t>(sizeof(ShardHeader)) : 0;
@@ -200,7 +203,7 @@ void SplitWriter::restore(const SplitState& state) {
   if (state.open_tokens > 0) open_.emplace(path_of(state.shards), format_, state.open_tokens);
 }
 
-Json SplitWriter::finish() {
+Json SplitWriter::finish(const std::function<void(const fs::path&)>& hashing) {
   close_shard();
   hashes_.resize(static_cast<std::size_t>(state_.shards));
   Json shards = Json::array();
@@ -208,6 +211,9 @@ Json SplitWriter::finish() {
   for (std::int64_t shard = 0; shard < state_.shards; ++shard) {
     auto& hash = hashes_[static_cast<std::size_t>(shard)];
     if (!hash) hash = std::make_unique<FileHash>(path_of(shard));
+    if (hashing)
+      for (hashing(path_of(shard)); !hash->done(); hashing(path_of(shard)))
+        std::this_thread::sleep_for(kHashPoll);
     const std::int64_t tokens = std::min(rest, shard_tokens_);
     rest -= tokens;
     shards.push_back({{"file", path_of(shard).filename().string()},

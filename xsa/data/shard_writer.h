@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -78,8 +79,8 @@ class SplitWriter {
   void restore(const SplitState& state);
 
   /// The manifest's entry: {"documents", "bytes", "tokens", "shards": [{"file", "tokens",
-  /// "sha256"}]}.
-  Json finish();
+  /// "sha256"}]}. Calls `hashing` with each file, again and again while its hash is not done.
+  Json finish(const std::function<void(const std::filesystem::path&)>& hashing = {});
 
  private:
   std::filesystem::path path_of(std::int64_t shard) const;
