@@ -7,14 +7,14 @@ import numpy
 VOCABULARY = 50257
 
 
-def tensors(layers, width, context, seed):
+def tensors(layers, width, context, seed, vocabulary):
     """{name: array} under transformers' names; Conv1D keeps its weights [in, out]."""
     random = numpy.random.RandomState(seed)  # its stream is frozen
 
     def drawn(*shape, std=0.3, mean=0.0):
         return (random.standard_normal(shape) * std + mean).astype(numpy.float32)
 
-    result = {"wte.weight": drawn(VOCABULARY, width), "wpe.weight": drawn(context, width, std=0.1)}
+    result = {"wte.weight": drawn(vocabulary, width), "wpe.weight": drawn(context, width, std=0.1)}
     for layer in range(layers):
         h = f"h.{layer}."
         for norm in ("ln_1", "ln_2"):
@@ -51,7 +51,7 @@ def write_safetensors(path, arrays):
             file.write(array.tobytes())
 
 
-def write_gpt2(folder, layers=2, width=16, heads=2, context=64, seed=1):
+def write_gpt2(folder, layers=2, width=16, heads=2, context=64, seed=1, vocabulary=VOCABULARY):
     folder.mkdir(parents=True, exist_ok=True)
     config = {
         "model_type": "gpt2",
@@ -61,12 +61,13 @@ def write_gpt2(folder, layers=2, width=16, heads=2, context=64, seed=1):
         "n_head": heads,
         "n_positions": context,
         "n_ctx": context,
-        "vocab_size": VOCABULARY,
+        "vocab_size": vocabulary,
         "activation_function": "gelu_new",
         "layer_norm_epsilon": 1e-5,
         "bos_token_id": 50256,
         "eos_token_id": 50256,
     }
     (folder / "config.json").write_text(json.dumps(config))
-    write_safetensors(folder / "model.safetensors", tensors(layers, width, context, seed))
+    arrays = tensors(layers, width, context, seed, vocabulary)
+    write_safetensors(folder / "model.safetensors", arrays)
     return folder

@@ -1,8 +1,10 @@
 """Bad input gets a clear error, the right exit code, and leaves what was there."""
 
+import json
 import subprocess
 
 import pytest
+from gpt2_folder import write_gpt2
 
 
 def train(xsa, *words, expect):
@@ -129,6 +131,38 @@ def test_a_standard_output_without_room_is_an_error(xsa, words):
             xsa.command(*words), cwd=xsa.folder, stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert done.returncode == 1 and "standard output" in done.stderr
+
+
+def test_a_configuration_nested_too_deep(xsa):
+    deep = 1_000_000
+    folder = xsa.folder / "deep"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"n_layer": ' + "[" * deep + "]" * deep + "}")
+    (folder / "model.safetensors").touch()
+    error = xsa("generate", folder, expect=1).stderr
+    assert "config.json" in error and "100 levels of nesting" in error
+
+
+def test_a_diagnosis_of_a_hugging_face_folder(xsa):
+    gpt2 = write_gpt2(xsa.folder / "gpt2")
+    words = ("diagnose", gpt2, "--text", "text.txt", "--sequences", "2", "--json")
+    done = xsa(*words)
+    result = json.loads(done.stdout)
+    assert result["tokenizer"] == "gpt2" and result["warnings"] == []
+    done = xsa(*words, "--tokenizer", "byte")
+    assert json.loads(done.stdout)["tokenizer"] == "byte"
+    assert "'byte' is not the model's own, 'gpt2'" in json.loads(done.stdout)["warnings"][0]
+    assert "did you mean 'byte'?" in xsa(*words, "--tokenizer", "bite", expect=2).stderr
+    (gpt2 / "merges.txt").write_text("h e\n")
+    error = xsa(*words, expect=1).stderr
+    assert "merges.txt: expected GPT-2's merges" in error and "xsa does not know" in error
+
+
+def test_a_diagnosis_of_a_model_whose_tokenizer_nobody_tells(xsa):
+    small = write_gpt2(xsa.folder / "small", vocabulary=300)
+    words = ("diagnose", small, "--text", "text.txt", "--sequences", "2", "--json")
+    assert "name one with --tokenizer" in xsa(*words, expect=2).stderr
+    assert json.loads(xsa(*words, "--tokenizer", "byte").stdout)["warnings"] == []
 
 
 @pytest.mark.parametrize("count", [0, -3])

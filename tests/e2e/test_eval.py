@@ -146,6 +146,39 @@ def test_a_model_of_ours_on_a_text(xsa):
     )
 
 
+def test_a_limit_takes_the_beginning_of_a_text(xsa, gpt2):
+    text = (xsa.folder / "text.txt").read_text()
+    (xsa.folder / "beginning.txt").write_text(text[: 2 * 64])  # windows of the model's context
+    command = ("eval", gpt2, "--tokenizer", "byte", "--json", "--text")
+    limited = json.loads(xsa(*command, "text.txt", "--limit", 2).stdout)
+    beginning = json.loads(xsa(*command, "beginning.txt").stdout)
+    figures = [found["results"] for found in (limited, beginning)]
+    assert figures[0]["text.txt"]["bits_per_byte,none"] == pytest.approx(
+        figures[1]["beginning.txt"]["bits_per_byte,none"]
+    )
+    assert limited["xsa"]["windows"] == 2 and limited["config"]["limit"] == 2
+    assert "windows of each text" in xsa("eval", "--help").stdout
+
+
+def test_a_tokenizer_that_is_not_the_models_own_is_told(xsa, gpt2):
+    (xsa.folder / "short.txt").write_text("the king sees the river.")
+    command = ("eval", gpt2, "--text", "short.txt", "--output", "out", "--json")
+    done = xsa(*command)
+    assert "warning" not in done.stderr and json.loads(done.stdout)["xsa"]["warnings"] == []
+    done = xsa(*command[:-2], "other", "--json", "--tokenizer", "byte")
+    (warning,) = json.loads(done.stdout)["xsa"]["warnings"]
+    assert "'byte' is not the model's own, 'gpt2'" in warning and warning in done.stderr
+    written = json.loads((xsa.folder / "other" / "results.json").read_text())
+    assert written["xsa"]["warnings"] == [warning]
+
+
+def test_records_of_a_task_that_is_not_asked_are_refused(xsa, gpt2):
+    write_piqa(xsa.folder, 2)
+    for more in ([], ["--text", "text.txt"]):
+        error = xsa("eval", gpt2, "--data", "piqa=piqa.jsonl", *more, expect=2).stderr
+        assert "--data piqa=...: this task is not in --tasks; add it there" in error
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

@@ -122,9 +122,10 @@ def test_a_field_that_no_task_reads_must_be_text_all_the_same(xsa):
     [
         (("--tasks", "helaswag"), "did you mean 'hellaswag'?"),
         (("--tasks", "piqa"), "expected --data DIR"),
-        (("--tasks", "piqa", "--data", ".", "--limit", "0"), "--limit: expected 1 record"),
+        (("--tasks", "piqa", "--data", ".", "--limit", "0"), "--limit: expected a whole number"),
         (("--tasks", "piqa", "--data", ".", "--data", "."), "expected one folder"),
-        (("--tasks", "piqa", "--data", "boolq=x.jsonl"), "not in --tasks"),
+        (("--tasks", "piqa", "--data", "boolq=x.jsonl"), "boolq=...: this task is not in --tasks"),
+        (("--data", "boolq=x.jsonl"), "boolq=...: this task is not in --tasks"),
         (("--tasks", "piqa", "--data", ".", "--tokenizer", "word"), "word"),
     ],
 )

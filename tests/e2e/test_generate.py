@@ -6,6 +6,7 @@ import subprocess
 import time
 
 import pytest
+from gpt2_folder import write_gpt2
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +59,23 @@ def test_prompts_come_by_line_by_file_and_by_pipe(trained):
     assert piped.stdout.startswith(b"the sailor\nsees")
 
 
+def test_a_line_may_end_as_on_windows(trained):
+    (trained.folder / "windows.txt").write_bytes(b"the fox\r\nthe\rriver\r\n\r\nthe king")
+    result = as_json(trained, "--prompts", "windows.txt", "--max-tokens", "2")
+    said = [each["prompt"] for each in result["continuations"]]
+    assert said == ["the fox", "the\rriver", "", "the king"]
+
+
+def test_a_tokenizer_that_is_not_the_models_own_is_told(trained):
+    gpt2 = write_gpt2(trained.folder / "gpt2")
+    words = ("generate", gpt2, "--prompt", "the ", "--max-tokens", "2", "--json")
+    done = trained(*words)
+    assert "warning" not in done.stderr and json.loads(done.stdout)["warnings"] == []
+    done = trained(*words, "--tokenizer", "byte")
+    (warning,) = json.loads(done.stdout)["warnings"]
+    assert "'byte' is not the model's own, 'gpt2'" in warning and warning in done.stderr
+
+
 def test_several_texts_come_one_after_the_other(trained):
     words = ["--prompt", "the fox", "--prompt", "the king", "--max-tokens", "8"]
     one = generate(trained, *words, "--batch", "1").stdout
@@ -84,8 +102,9 @@ def test_the_end_of_the_context_follows_its_rule(trained):
     (slid,) = as_json(trained, *prompt, "--at-context-end", "slide")["continuations"]
     assert slid["ending"] == "max_tokens" and len(slid["tokens"]) == 100
     assert slid["tokens"][: 64 - 22 + 1] == stopped["tokens"]
-    refused = generate(trained, "--prompt", "x" * 65, expect=2).stderr
-    assert "at most 64 tokens" in refused and "slide" in refused
+    refused = generate(trained, "--prompt", "the ", "--prompt", "x" * 65, expect=2)
+    assert refused.stdout == "" and "prompt 2: expected at most 64 tokens" in refused.stderr
+    assert "--at-context-end slide" in refused.stderr
 
 
 def test_half_the_weights_say_nearly_the_same(trained):
@@ -97,12 +116,14 @@ def test_half_the_weights_say_nearly_the_same(trained):
     "words, names",
     [
         (["--temprature=1"], "did you mean '--temperature'"),
-        (["--top-p=1.5"], "top_p"),
-        (["--top-k=-1"], "top_k"),
-        (["--max-tokens=0"], "max_tokens"),
-        (["--max-tokens=many"], "max_tokens"),
-        (["--batch=100"], "batch"),
-        (["--at-context-end=wrap"], "at_context_end"),
+        (["--top-p=7"], "xsa: --top-p: expected a value in [0, 1], got 7\n"),
+        (["--top-k=-1"], "--top-k: expected a value at least 0, got -1"),
+        (["--max-tokens=0"], "--max-tokens: expected"),
+        (["--max-tokens=many"], "--max-tokens: expected"),
+        (["--batch=100"], "--batch: expected"),
+        (["--at-context-end=wrap"], "--at-context-end: expected"),
+        (["--prompts=-", "--prompt-file=-"], "one reader of standard input"),
+        (["--prompt-file=-", "--prompt-file=-"], "one reader of standard input"),
         (["--dtype=int8"], "float32"),
         (["--tokenizer=bite"], "did you mean 'byte'"),
         (["--tokenizer=gpt2"], "50257"),

@@ -233,7 +233,9 @@ TEST(Generate, GoesOnFromTheLatestHalfOfTheContextWhereItIsToSlide) {
 TEST(Generate, RefusesAPromptBeyondTheContextThatMayNotSlide) {
   EXPECT_THAT(
       xsa::testing::error_of<UsageError>([] { run(small(), {{1}, Tokens(41, 5)}, greedy(5)); }),
-      HasSubstr("prompt 2: expected at most 40 tokens, the model's context, got 41"));
+      ::testing::AllOf(
+          HasSubstr("prompt 2: expected at most 40 tokens, the model's context, got 41"),
+          HasSubstr("--at-context-end slide")));
 }
 
 TEST(Generate, NeverDrawsWhatTheTokenizerDoesNotKnow) {

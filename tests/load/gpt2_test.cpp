@@ -213,6 +213,13 @@ void save(const TempFolder& folder, const model::Gpt& model, const Json& recipe)
   checkpoint::save(folder / "checkpoints", contents, 0);
 }
 
+/// What tokenizer_of warns of, "" where it does not.
+std::string warning_of(const Loaded& loaded, const std::string& name = "") {
+  std::string warned;
+  tokenizer_of(loaded, name, [&](const std::string& warning) { warned += warning; });
+  return warned;
+}
+
 TEST(Load, TakesARunAndItsTokenizer) {
   model::ModelConfig config;
   config.vocab_size = 257, config.layers = 1, config.width = 16;
@@ -223,7 +230,7 @@ TEST(Load, TakesARunAndItsTokenizer) {
     const Loaded loaded = load(path);
     EXPECT_TRUE(
         at::equal(loaded.model.logits(tokens().unsqueeze(0)), model.logits(tokens().unsqueeze(0))));
-    EXPECT_EQ(tokenizer_of(loaded)->name(), "byte");
+    EXPECT_EQ(tokenizer_of(loaded, "", {})->name(), "byte");
   }
 }
 
@@ -242,12 +249,44 @@ TEST(Load, TakesOnlyATokenizerThatTheModelKnows) {
   const TempFolder folder;
   write_folder(folder.path(), small_config(), random_tensors(small_config()));
   const Loaded loaded = load(folder.path());
-  EXPECT_EQ(tokenizer_of(loaded, "byte")->name(), "byte");
-  EXPECT_THAT(error_of<UsageError>([&] { tokenizer_of(loaded); }), HasSubstr("--tokenizer"));
+  EXPECT_EQ(warning_of(loaded, "byte"), "") << "none is known to be its own";
+  EXPECT_THAT(error_of<UsageError>([&] { warning_of(loaded); }), HasSubstr("--tokenizer"));
+  EXPECT_THAT(error_of<UsageError>([&] { warning_of(loaded, "bite"); }),
+              HasSubstr("did you mean 'byte'?"));
   model::ModelConfig config;
   config.vocab_size = 200;
-  EXPECT_THAT(error_of<UsageError>([&] { tokenizer_of({model::Gpt(config, 1), "byte", {}, {}}); }),
+  EXPECT_THAT(error_of<UsageError>([&] { warning_of({model::Gpt(config, 1), "byte", {}, {}}); }),
               HasSubstr("has 257 tokens, the model's embedding 200"));
+}
+
+model::ModelConfig of_gpt2s_vocabulary() {
+  model::ModelConfig config;
+  config.layers = 1, config.width = 8, config.heads = 1, config.head_dim = 8;
+  config.vocab_size = 50257;
+  return config;
+}
+
+TEST(Load, WarnsOfATokenizerThatIsNotTheModelsOwn) {
+  const Loaded loaded{model::Gpt(of_gpt2s_vocabulary(), 1), "gpt2", {}, {}};
+  EXPECT_EQ(warning_of(loaded), "");
+  EXPECT_EQ(warning_of(loaded, "gpt2"), "");
+  EXPECT_THAT(warning_of(loaded, "byte"), HasSubstr("'byte' is not the model's own, 'gpt2'"));
+}
+
+TEST(Load, HoldsAFoldersOwnVocabularyToGpt2s) {
+  Json config = small_config();
+  config["vocab_size"] = 50257, config["n_embd"] = 6;
+  const Tensors tensors = random_tensors(config);
+  for (const char* file : {"merges.txt", "tokenizer.json"}) {
+    const TempFolder folder;
+    write_folder(folder.path(), config, tensors);
+    EXPECT_EQ(tokenizer_of(load(folder.path()), "", {})->name(), "gpt2") << "the installed one";
+    folder.write(file, R"({"model": {"type": "BPE", "merges": ["h e"], "vocab": {"he": 0}}})");
+    const std::string refused = error_of([&] { warning_of(load(folder.path())); });
+    EXPECT_THAT(refused, AllOf(HasSubstr(file), HasSubstr("expected GPT-2's merges"),
+                               HasSubstr("the model has a tokenizer that xsa does not know")));
+    EXPECT_THAT(refused, ::testing::Not(HasSubstr("pip install")));
+  }
 }
 
 }  // namespace

@@ -83,6 +83,32 @@ TEST(PlotData, HoldsEachTasksFiguresAndOneOfEachText) {
   EXPECT_EQ(curves["exclusive"]["mean"]["step"].size(), 6u);
 }
 
+TEST(PlotData, LimitsEachEvaluationsAxisCloseToItsFigures) {
+  const testing::TempFolder folder;
+  testing::write_comparison(folder.path(), {.evaluated = true});
+  Comparison comparison = load_comparison(folder.path());
+  const auto limits = [&](const char* metric, std::vector<double> standard,
+                          std::vector<double> exclusive) {
+    comparison.runs[0].evaluations = {{{"piqa", metric}, curve({1, 2}, std::move(standard))}};
+    comparison.runs[1].evaluations = {{{"piqa", metric}, curve({1, 2}, std::move(exclusive))}};
+    const Json data = plot_data(
+        comparison, summarize_runs({comparison.runs[0].record, comparison.runs[1].record}));
+    const Json& range = data["evaluations"][0]["range"];
+    return range.is_null() ? std::vector<double>() : range.get<std::vector<double>>();
+  };
+  const auto near = [](double low, double high) {
+    return ElementsAre(::testing::DoubleNear(low, 1e-9), ::testing::DoubleNear(high, 1e-9));
+  };
+  const double nan = std::nan("");
+  EXPECT_THAT(limits("acc", {0.5, 0.5}, {0.5, 0.5}), near(0.45, 0.55));
+  EXPECT_THAT(limits("acc", {0.5, 0.5}, {0.7, 0.7}), near(0.49, 0.71));
+  EXPECT_THAT(limits("acc_norm", {0, 0}, {0, nan}), near(0, 0.05));
+  EXPECT_THAT(limits("acc", {1, 1}, {0, 0.5}), near(0, 1));
+  EXPECT_THAT(limits("perplexity", {4000, 4000}, {4000, 4000}), near(3800, 4200));
+  EXPECT_THAT(limits("bits_per_byte", {3, 2}, {3, 1}), near(0.9, 3.1));
+  EXPECT_THAT(limits("acc", {nan, nan}, {nan, nan}), ::testing::IsEmpty());
+}
+
 TEST(PlotData, HasNoEvaluationsWhereNoneWasAskedFor) {
   const testing::TempFolder folder;
   testing::write_comparison(folder.path(), {});

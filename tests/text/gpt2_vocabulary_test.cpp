@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 
 #include "tests/support/temp_folder.h"
 #include "xsa/base/file.h"
@@ -96,13 +97,82 @@ TEST(Gpt2Vocabulary, RefusesOtherIds) {
   other = nlohmann::json::parse(ids());
   other.erase("hello");
   EXPECT_THAT(error_with(other.dump()), HasSubstr("hello as nothing where id 31373 belongs"));
-  EXPECT_THAT(error_with("{"), HasSubstr("got broken JSON"));
+  EXPECT_THAT(error_with("{"), HasSubstr("vocab.json: expected JSON"));
   EXPECT_THAT(error_with("[]"), HasSubstr("got array"));
+}
+
+/// tokenizer.json, as Hugging Face writes it today (merges as pairs) or did.
+nlohmann::json tokenizer_file(bool pairs) {
+  nlohmann::json list = nlohmann::json::array();
+  std::istringstream lines(merges().substr(merges().find('\n') + 1));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t space = line.find(' ');
+    if (pairs)
+      list.push_back({line.substr(0, space), line.substr(space + 1)});
+    else
+      list.push_back(line);
+  }
+  return {{"model", {{"type", "BPE"}, {"vocab", nlohmann::json::parse(ids())}, {"merges", list}}}};
+}
+
+TEST(Gpt2Vocabulary, ReadsATokenizerFile) {
+  for (const bool pairs : {true, false}) {
+    const TempFolder folder;
+    nlohmann::json file = tokenizer_file(pairs);
+    folder.write("tokenizer.json", file.dump());
+    EXPECT_EQ(Gpt2Vocabulary(folder.path()).find(" world"), 995);
+    file["model"]["vocab"].erase("<|endoftext|>");
+    EXPECT_THAT(error_of([&] {
+                  folder.write("tokenizer.json", file.dump());
+                  Gpt2Vocabulary{folder.path()};
+                }),
+                HasSubstr("<|endoftext|> as nothing"));
+    file["added_tokens"] = {{{"id", 50256}, {"content", "<|endoftext|>"}}};
+    folder.write("tokenizer.json", file.dump());
+    EXPECT_EQ(Gpt2Vocabulary(folder.path()).token(995), " world");
+  }
+}
+
+TEST(Gpt2Vocabulary, RefusesAnotherTokenizerFileWithTheGivenRemedy) {
+  const TempFolder folder;
+  const auto error_with = [&](const nlohmann::json& json) {
+    folder.write("tokenizer.json", json.dump());
+    return error_of([&] { Gpt2Vocabulary(folder.path(), "do this"); });
+  };
+  const nlohmann::json right = tokenizer_file(true);
+  nlohmann::json other = right;
+  std::swap(other["model"]["merges"][7], other["model"]["merges"][8]);
+  EXPECT_THAT(error_with(other), AllOf(HasSubstr("tokenizer.json: expected GPT-2's merges"),
+                                       ::testing::EndsWith("; do this")));
+  other = right;
+  std::swap(other["model"]["vocab"]["hello"], other["model"]["vocab"]["the"]);
+  EXPECT_THAT(error_with(other), HasSubstr("tokenizer.json: expected GPT-2's ids"));
+  other = right;
+  other["model"]["type"] = "Unigram";
+  EXPECT_THAT(error_with(other), HasSubstr("no 'model' of type BPE"));
+  other = right;
+  other["model"]["merges"][3] = 7;
+  EXPECT_THAT(error_with(other), HasSubstr("a merge that is no two tokens"));
+  other = right;
+  other["model"].erase("vocab");
+  EXPECT_THAT(error_with(other), HasSubstr("expected GPT-2's ids"));
+  for (const char* odd : {"[]", "null", R"({"model": []})", R"({"added_tokens": 3})"})
+    EXPECT_THAT(error_with(nlohmann::json::parse(odd)), HasSubstr("no 'model' of type BPE"));
+  folder.write("tokenizer.json", std::string(1'000'000, '['));
+  EXPECT_THAT(load_error(folder), AllOf(HasSubstr("tokenizer.json: expected at most"), kHow));
+}
+
+TEST(Gpt2Vocabulary, PrefersFilesOfMergesToATokenizerFile) {
+  const TempFolder folder;
+  folder.write("tokenizer.json", "{}");
+  EXPECT_TRUE(has_merges(folder.path()));
+  folder.write("merges.txt", merges());
+  EXPECT_EQ(Gpt2Vocabulary(folder.path()).token(995), " world");
 }
 
 TEST(Gpt2Vocabulary, SaysHowToGetItWhereItIsMissing) {
   const TempFolder folder;
-  EXPECT_THAT(load_error(folder), AllOf(HasSubstr("which has neither"), kHow));
+  EXPECT_THAT(load_error(folder), AllOf(HasSubstr("which has none"), kHow));
   EXPECT_THAT(error_of([&] { Gpt2Vocabulary{folder / "none"}; }),
               AllOf(HasSubstr("which is no folder"), kHow));
 }

@@ -2,14 +2,16 @@
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
+#include "xsa/base/parse_json.h"
 
 namespace xsa {
 
 Json read_json_file(const std::filesystem::path& path) {
+  const std::string text = read_file(path);
   try {
-    return Json::parse(read_file(path));
-  } catch (const Json::parse_error& error) {
-    throw Error(cat(path.string(), ": expected JSON, but ", error.what()));
+    return parse_json(text);
+  } catch (const Error& error) {
+    throw Error(cat(path.string(), ": ", error.what()));
   }
 }
 

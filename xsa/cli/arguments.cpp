@@ -45,6 +45,7 @@ constexpr char kDiagnoseExamples[] = R"(Examples:
   xsa diagnose runs/demo/standard-seed1337          its newest checkpoint, on its own training text
   xsa diagnose runs/first --text other.txt --diagnose.split=validation
   xsa diagnose runs/first --sequences 1024 --json
+  xsa diagnose gpt2/ --text book.txt                a GPT-2 in Hugging Face's format; without --text, on Shakespeare
 
 Per layer (Fig. 1 of the paper): the cosine of value vectors with one another, the weight of the own key, and the
 cosine of attention's output with the own value; from the operator's lse and c, linear in the length.
@@ -156,6 +157,7 @@ Invocation parse(const std::vector<std::string>& words) {
                   "a checkpoint, a run (its newest one), or a Hugging Face GPT-2")
       ->required();
   sub->add_option("--text", arguments.text, "measure on this text instead of the training text");
+  sub->add_option("--tokenizer", arguments.tokenizer, "byte or gpt2; by default the model's own");
   sub->add_option("--sequences", arguments.sequences, "random sequences; the paper: 1024");
   sub->add_option("--file", arguments.file, "also write the result to this JSON file");
   sub = add("report", "write a comparison's page anew", kReportExamples, report);

@@ -1,8 +1,29 @@
 #include "xsa/cli/command.h"
 
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+
 #include "xsa/base/error.h"
 
 namespace xsa::cli {
+
+void Warnings::operator()(const std::string& warning) const {
+  std::fprintf(stderr, "xsa: warning: %s\n", warning.c_str());
+  list->push_back(warning);
+}
+
+CLI::Validator whole_number(std::int64_t least) {
+  const auto mistake = [least](const std::string& text) {
+    std::int64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [read, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && read == end && value >= least
+               ? ""
+               : cat("expected a whole number of at least ", least, ", got '", text, "'");
+  };
+  return CLI::Validator(mistake, cat(">= ", least));
+}
 
 study::Recipe resolve(const Arguments& arguments) {
   std::vector<study::Override> overrides;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +13,8 @@
 
 namespace CLI {
 class App;
-}
+class Validator;
+}  // namespace CLI
 
 namespace xsa::cli {
 
@@ -23,15 +25,25 @@ using Declare = std::function<void()> (*)(CLI::App& command);
 /// The command line of the commands that work on a recipe or a run, read; each uses its part.
 struct Arguments {
   std::string recipe = "demo";
-  std::string target;  // a checkpoint or a folder
-  std::string text;    // --text: another data.source
-  std::string name;    // --name: of the run
+  std::string target;     // a checkpoint or a folder
+  std::string text;       // --text: another data.source
+  std::string tokenizer;  // --tokenizer: another data.tokenizer
+  std::string name;       // --name: of the run
   std::string output = "runs";
   std::string file;  // --file: where diagnose writes
   std::optional<std::int64_t> seeds, sequences;
   bool resume = false, overwrite = false, json = false, dry_run = false;
   std::vector<study::Override> overrides;
 };
+
+/// Warns on standard error, and keeps what it said for a result. Copies keep one list.
+struct Warnings {
+  std::shared_ptr<std::vector<std::string>> list = std::make_shared<std::vector<std::string>>();
+  void operator()(const std::string& warning) const;
+};
+
+/// CLI11's checks of a number name the largest there is, which has 309 digits.
+CLI::Validator whole_number(std::int64_t least);
 
 /// The recipe with --text, --seeds, --sequences and every --table.field over it.
 study::Recipe resolve(const Arguments& arguments);

@@ -48,14 +48,11 @@ void print_table(const Json& result) {
 
 void diagnose(const Arguments& arguments) {
   const load::Loaded loaded = load::load(arguments.target);
-  train::RunConfig run;
-  if (!loaded.recipe.is_null())
-    run = train::run_config_from_json(loaded.recipe);
-  else if (!loaded.tokenizer.empty())
-    run.data.tokenizer = loaded.tokenizer;
-  if (!arguments.text.empty()) run.data.source = arguments.text;
   study::Recipe recipe;
-  recipe.run = run;
+  if (!loaded.recipe.is_null()) recipe.run = train::run_config_from_json(loaded.recipe);
+  recipe.run.data.tokenizer = loaded.tokenizer;
+  if (!arguments.text.empty()) recipe.run.data.source = arguments.text;
+  if (!arguments.tokenizer.empty()) recipe.run.data.tokenizer = arguments.tokenizer;
   if (arguments.sequences)
     study::apply_override(recipe, {"diagnose.sequences", cat(*arguments.sequences)});
   for (const study::Override& setting : arguments.overrides) {
@@ -64,14 +61,14 @@ void diagnose(const Arguments& arguments) {
                 ": the model comes from its checkpoint; only data.* and diagnose.* can be set");
     study::apply_override(recipe, setting);
   }
-  const model::Gpt& model = loaded.model;
+  Warnings warnings;
+  // The data's tokenizer is opened by its name; here it is held to the model.
+  load::tokenizer_of(loaded, recipe.run.data.tokenizer, warnings);
   const data::Dataset dataset = data::open_dataset(recipe.run.data);
-  check_usage(dataset.tokenizer->vocabulary_size() <= model.config().vocab_size,
-              "data.tokenizer: '", recipe.run.data.tokenizer, "' has ",
-              dataset.tokenizer->vocabulary_size(), " tokens, the model's embedding ",
-              model.config().vocab_size, " rows; use the model's own tokenizer");
   const data::Split& split = recipe.diagnose.split == "train" ? dataset.train : dataset.validation;
-  const Json result = diagnose::diagnose(model, split.tokens, recipe.diagnose);
+  Json result = diagnose::diagnose(loaded.model, split.tokens, recipe.diagnose);
+  result["tokenizer"] = recipe.run.data.tokenizer;
+  result["warnings"] = *warnings.list;
   if (!arguments.file.empty()) write_json_file(arguments.file, result);
   if (arguments.json) {
     std::printf("%s\n", result.dump(2).c_str());

@@ -47,30 +47,27 @@ std::string task_table() {
   return text;
 }
 
-void warn(const std::string& warning) {
-  std::fprintf(stderr, "xsa: warning: %s\n", warning.c_str());
-}
-
 /// Tasks are meant where they are named, or their records; --text alone asks for no task.
 void choose_tasks(EvalArguments& arguments, bool wants_requests) {
   eval::QuestionOptions& questions = arguments.questions;
-  check_usage(questions.limit.value_or(1) >= 1, "--limit: expected 1 record or more, got ",
-              questions.limit.value_or(1));
-  if (questions.tasks.empty() && (!questions.data.empty() || wants_requests))
+  const bool has_folder = tasks::parse_places(questions.data).folder.has_value();
+  if (questions.tasks.empty() && (has_folder || (wants_requests && questions.data.empty())))
     questions.tasks = "all";
-  check_usage(!questions.tasks.empty() || !questions.texts.empty(),
+  check_usage(!questions.tasks.empty() || !questions.texts.empty() || !questions.data.empty(),
               "eval: expected --data DIR with the tasks' records, or --text FILE; see xsa eval "
               "--help");
 }
 
 void dump_requests(EvalArguments arguments, const std::string& file) {
-  std::string name = arguments.tokenizer;
-  if (name.empty()) name = arguments.model.empty() ? "gpt2" : load::load(arguments.model).tokenizer;
   check_usage(arguments.questions.texts.empty(),
               "--dump-requests: writes the requests of tasks; "
               "leave out --text");
-  const auto tokenizer = text::make_tokenizer(name);
-  tasks::write_requests(eval::load_questions(arguments.questions, *tokenizer, 1, warn).tasks, file);
+  const auto tokenizer =
+      !arguments.model.empty()
+          ? load::tokenizer_of(load::load(arguments.model), arguments.tokenizer, Warnings())
+          : text::make_tokenizer(arguments.tokenizer.empty() ? "gpt2" : arguments.tokenizer);
+  tasks::write_requests(eval::load_questions(arguments.questions, *tokenizer, 1, Warnings()).tasks,
+                        file);
 }
 
 void run(EvalArguments arguments, const std::string& requests_file) {
@@ -92,17 +89,19 @@ std::function<void()> declare_eval(CLI::App& command) {
                      "a checkpoint, a run folder (its newest one), or a GPT-2 folder in Hugging "
                      "Face's format");
   command.add_option("--tasks", arguments->questions.tasks,
-                     "names with commas between, or all (the default where there is --data)");
+                     "names with commas between, or all (the default where there is --data DIR)");
   command
       .add_option("--data", arguments->questions.data,
-                  "folder of the tasks' records; or TASK=PATH, a file or folder of one task")
+                  "folder of the tasks' records; or TASK=PATH, a file or folder of one of --tasks")
       ->allow_extra_args(false);
   command
       .add_option("--text", arguments->questions.texts,
                   "a text file: its perplexity and bits per byte, in windows; may be repeated")
       ->allow_extra_args(false);
-  command.add_option("--limit", arguments->questions.limit,
-                     "the first N records of each task alone");
+  command
+      .add_option("--limit", arguments->questions.limit,
+                  "the first N records of each task, and the first N windows of each text, alone")
+      ->check(whole_number(1));
   command.add_option("--output", arguments->output,
                      "folder for results.json, samples_TASK.jsonl and scores.jsonl; with it, the "
                      "same command continues a killed evaluation");
@@ -111,17 +110,17 @@ std::function<void()> declare_eval(CLI::App& command) {
       .add_option("--batch-size", arguments->budget.items,
                   "at most N requests at once (1: nothing is shared); default: as many as "
                   "--batch-tokens allows")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command.add_option("--batch-tokens", arguments->budget.tokens, "tokens computed at once")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1))
       ->capture_default_str();
   command
       .add_option("--bootstrap-iters", arguments->resamples,
                   "resamples for the standard error of perplexity; 0: no standard errors")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0))
       ->capture_default_str();
   command.add_option("--threads", arguments->threads, "default: one a core")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command.add_option("--tokenizer", arguments->tokenizer,
                      "gpt2 or byte; default: the model's own, without a model gpt2");
   command.add_option(

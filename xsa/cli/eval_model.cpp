@@ -7,6 +7,7 @@
 
 #include "xsa/base/error.h"
 #include "xsa/base/progress.h"
+#include "xsa/cli/command.h"
 #include "xsa/load/load.h"
 
 namespace xsa::cli {
@@ -60,19 +61,18 @@ std::string notes(const Json& results) {
 void evaluate_model(const EvalArguments& arguments) {
   if (arguments.threads > 0) at::set_num_threads(static_cast<int>(arguments.threads));
   const load::Loaded loaded = load::load(arguments.model);
-  const auto tokenizer = load::tokenizer_of(loaded, arguments.tokenizer);
+  const Warnings warnings;
+  const auto tokenizer = load::tokenizer_of(loaded, arguments.tokenizer, warnings);
   const auto start = std::chrono::steady_clock::now();
-  const eval::Questions questions =
-      eval::load_questions(arguments.questions, *tokenizer, loaded.model.config().context,
-                           [](const std::string& warning) {
-                             std::fprintf(stderr, "xsa: warning: %s\n", warning.c_str());
-                           });
+  const eval::Questions questions = eval::load_questions(arguments.questions, *tokenizer,
+                                                         loaded.model.config().context, warnings);
   const std::chrono::duration<double> loading = std::chrono::steady_clock::now() - start;
   const Json results = eval::evaluate(loaded.model, *tokenizer, questions,
                                       {.budget = arguments.budget,
                                        .output = arguments.output,
                                        .resamples = arguments.resamples,
                                        .loading_seconds = loading.count(),
+                                       .warnings = *warnings.list,
                                        .facts = facts_of(arguments, loaded.model, *tokenizer)});
   const std::string shown = arguments.json ? results.dump(2) + "\n"
                                            : header(arguments, results) + "\n" +

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <deque>
 #include <iostream>
@@ -50,12 +51,40 @@ std::string read_input(const std::string& path) {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
 
+std::string flag_of(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return "--" + name;
+}
+
+/// The settings, each refused by its flag's name.
+GenerateConfig config_of(const Options& options) {
+  constexpr std::string_view kTable = "generate";
+  GenerateConfig config;
+  for (const auto& [key, text] : options.settings) {
+    if (text->empty()) continue;
+    try {
+      apply_text(config, key, *text, std::string(kTable));
+    } catch (const UsageError& error) {
+      const std::string_view mistake = error.what();  // "generate.top_p: expected ..."
+      throw UsageError(flag_of(key) + std::string(mistake.substr(kTable.size() + 1 + key.size())));
+    }
+  }
+  return config;
+}
+
 std::vector<std::string> prompts_of(const Options& options) {
+  const auto from_input = std::ranges::count(options.prompt_files, "-");
+  check_usage(from_input + (options.prompt_lines == "-") <= 1,
+              "expected one reader of standard input (-) among --prompt-file and --prompts, got ",
+              from_input + (options.prompt_lines == "-"), "; put the others into files");
   std::vector<std::string> prompts = options.prompts;
   for (const std::string& path : options.prompt_files) prompts.push_back(read_input(path));
   if (!options.prompt_lines.empty()) {
     std::istringstream lines(read_input(options.prompt_lines));
-    for (std::string line; std::getline(lines, line);) prompts.push_back(line);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.ends_with('\r')) line.pop_back();
+      prompts.push_back(line);
+    }
     check_usage(!prompts.empty(), options.prompt_lines, ": expected a prompt a line, got no line");
   }
   if (prompts.empty()) prompts.emplace_back();
@@ -159,19 +188,18 @@ Json to_json(const Options& options, const GenerateConfig& config, const text::T
 }
 
 void run(const Options& options) {
-  GenerateConfig config;
-  for (const auto& [key, text] : options.settings)
-    if (!text->empty()) apply_text(config, key, *text, "generate");
+  const GenerateConfig config = config_of(options);
   const std::vector<std::string> prompts = prompts_of(options);
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
 
   const load::Loaded loaded = load::load(options.model);
-  const auto tokenizer = load::tokenizer_of(loaded, options.tokenizer);
-  const model::Decoder decoder(loaded.model,
-                               options.dtype == "bfloat16" ? at::kBFloat16 : at::kFloat);
+  const Warnings warnings;
+  const auto tokenizer = load::tokenizer_of(loaded, options.tokenizer, warnings);
   std::vector<std::vector<Token>> ids(prompts.size());
   for (std::size_t n = 0; n < prompts.size(); ++n) tokenizer->encode(prompts[n], ids[n]);
-
+  generate::check_prompts(ids, loaded.model.config().context, config);  // before the first shows
+  const model::Decoder decoder(loaded.model,
+                               options.dtype == "bfloat16" ? at::kBFloat16 : at::kFloat);
   std::optional<Printer> printer;
   generate::Events events;
   events.stop = [] { return stop_signal() != 0; };
@@ -189,17 +217,13 @@ void run(const Options& options) {
     throw Interrupted(stop_signal(), "stopped");
   }
   if (options.json) {
-    const Json json = to_json(options, config, *tokenizer, prompts, ids, results, timing);
+    Json json = to_json(options, config, *tokenizer, prompts, ids, results, timing);
+    json["warnings"] = *warnings.list;
     std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
     check(std::fflush(stdout) == 0, "standard output: cannot write");
   } else {
     std::fprintf(stderr, "%s\n", rates(timing).c_str());
   }
-}
-
-std::string flag_of(std::string name) {
-  std::replace(name.begin(), name.end(), '_', '-');
-  return "--" + name;
 }
 
 }  // namespace
@@ -229,7 +253,7 @@ std::function<void()> declare_generate(CLI::App& command) {
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->default_str("float32");
   command.add_option("--threads", options->threads, "CPU threads; 0: all cores")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0));
   command.add_flag("--no-prompt", options->no_prompt, "print only what is new");
   command.add_flag("--json", options->json, "print texts, ids and timing as JSON, at the end");
   return [options] { run(*options); };

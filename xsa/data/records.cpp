@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "xsa/base/parse_json.h"
 #include "xsa/data/arrow_file.h"
 #include "xsa/data/byte_stream.h"
 
@@ -87,20 +88,6 @@ void for_each_arrow_record(const fs::path& path,
   }
 }
 
-/// Records nest a few levels; what walks a value by recursion must not run out of stack.
-constexpr int kMaxDepth = 100;
-
-Json parse_line(std::string_view line) {
-  try {
-    return Json::parse(line, [](int depth, Json::parse_event_t, Json&) {
-      check(depth <= kMaxDepth, "expected at most ", kMaxDepth, " levels of nesting");
-      return true;
-    });
-  } catch (const Json::parse_error& error) {
-    throw Error(cat("expected JSON, but ", error.what()));
-  }
-}
-
 void for_each_line(const fs::path& path, const std::function<void(std::int64_t, Json&&)>& take) {
   ByteStream stream(path);
   LineReader lines(stream, kMaxLineBytes);
@@ -113,7 +100,7 @@ void for_each_line(const fs::path& path, const std::function<void(std::int64_t, 
     check(!too_long, place, "longer than ", kMaxLineBytes >> 20, " MiB");
     Json record;
     try {
-      record = parse_line(line);
+      record = parse_json(line);
     } catch (const Error& error) {
       throw Error(place + error.what());
     }

@@ -147,10 +147,12 @@ Questions load_questions(const QuestionOptions& options, const text::Tokenizer& 
   for (const auto& [name, path] : places.named)
     check_usage(std::any_of(chosen.begin(), chosen.end(),
                             [&](const tasks::Task* task) { return task->name == name; }),
-                "--data ", name, "=...: this task is not in --tasks ", options.tasks);
+                "--data ", name, "=...: this task is not in --tasks",
+                options.tasks.empty() ? "" : " ", options.tasks,
+                "; add it there, or leave its records out");
   for (const tasks::Task* task : chosen)
     questions.tasks.push_back(tasks::load_samples(*task, places, tokenizer, options.limit, warn));
-  questions.texts = load_texts(options.texts, tokenizer, context);
+  questions.texts = load_texts(options.texts, tokenizer, context, options.limit);
   return questions;
 }
 
@@ -183,7 +185,8 @@ Json evaluate(const model::Gpt& model, const text::Tokenizer& tokenizer, const Q
                     {"tokens_computed", scorer.tokens_computed()},
                     {"rows_scored", scorer.rows_scored()},
                     {"loading_seconds", options.loading_seconds},
-                    {"scoring_seconds", facts.end - facts.start}};
+                    {"scoring_seconds", facts.end - facts.start},
+                    {"warnings", options.warnings}};
   if (!options.output.empty()) {
     write_samples(options.output, questions,
                   std::span(scores).first(static_cast<std::size_t>(asked.requests)));

@@ -29,9 +29,9 @@ struct Questions {
 
 /// Which questions, as a command line or a recipe names them.
 struct QuestionOptions {
-  std::string tasks;              // as tasks::parse_tasks; "": none
-  std::vector<std::string> data;  // as tasks::parse_places
-  std::optional<std::int64_t> limit;
+  std::string tasks;                  // as tasks::parse_tasks; "": none
+  std::vector<std::string> data;      // as tasks::parse_places
+  std::optional<std::int64_t> limit;  // the first records of each task, windows of each text
   std::vector<std::string> texts;
 };
 
@@ -44,14 +44,15 @@ struct EvaluateOptions {
   Budget budget;
   std::filesystem::path output;  // a folder; "": nothing is written, and a stop loses all
   bool progress = true;
-  std::int64_t resamples = 100'000;  // of perplexity's standard error
-  double loading_seconds = 0;        // what load_questions took, for the record
-  tasks::RunFacts facts;             // start and end are filled in
+  std::int64_t resamples = 100'000;   // of perplexity's standard error
+  double loading_seconds = 0;         // what load_questions took, for the record
+  std::vector<std::string> warnings;  // that came before, for the record
+  tasks::RunFacts facts;              // start and end are filled in
 };
 
 /// Scores everything and returns what results.json holds: the harness's layout, and under "xsa"
-/// the requests that were cut from the left, and what was computed in what time. Throws Interrupted
-/// when asked to stop; Error as Scorer, score_all and Journal.
+/// the requests that were cut from the left, what was computed in what time, and the warnings.
+/// Throws Interrupted when asked to stop; Error as Scorer, score_all and Journal.
 Json evaluate(const model::Gpt& model, const text::Tokenizer& tokenizer, const Questions& questions,
               const EvaluateOptions& options);
 

@@ -12,6 +12,7 @@
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
+#include "xsa/base/parse_json.h"
 
 namespace xsa::eval {
 namespace {
@@ -69,7 +70,7 @@ std::size_t Journal::read(const Json& header) {
       read_line(line, number);
       continue;
     }
-    const Json found = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const Json found = try_parse_json(line);
     check(found.is_object() && found.value("format", Json()) == kFormat, path_.string(),
           ": expected scores of an evaluation, got another file", kRemedy);
     const std::string different = differences(found, header);
@@ -80,7 +81,7 @@ std::size_t Journal::read(const Json& header) {
 }
 
 void Journal::read_line(std::string_view line, std::int64_t number) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json json = try_parse_json(line);
   const bool whole = json.is_array() && json.size() == 3 && json[0].is_number_integer() &&
                      json[1].is_number() && json[2].is_boolean() &&
                      json[0].get<std::int64_t>() >= 0 &&

@@ -26,15 +26,30 @@ TextSamples load_text(const std::filesystem::path& path, const text::Tokenizer& 
           .windows = tasks::rolling_windows(ids, tokenizer.end_of_text(), context)};
 }
 
+/// The text's beginning, as if it ended with its first `windows` windows.
+void cut(TextSamples& text, std::size_t windows, const text::Tokenizer& tokenizer) {
+  if (windows >= text.windows.size()) return;
+  text.windows.resize(windows);
+  std::vector<text::Token> ids;
+  for (const tasks::Window& window : text.windows)
+    ids.insert(ids.end(), window.predicted.begin(), window.predicted.end());
+  const std::string beginning = tokenizer.decode(ids);
+  text.tokens = std::ssize(ids);
+  text.words = tasks::count_words(beginning);
+  text.bytes = std::ssize(beginning);
+}
+
 }  // namespace
 
 std::vector<TextSamples> load_texts(const std::vector<std::string>& paths,
-                                    const text::Tokenizer& tokenizer, std::int64_t context) {
+                                    const text::Tokenizer& tokenizer, std::int64_t context,
+                                    std::optional<std::int64_t> limit) {
   std::vector<TextSamples> texts;
   for (const std::string& path : paths) {
     check_usage(std::count(paths.begin(), paths.end(), path) == 1, "--text: '", path,
                 "' is given twice");
     texts.push_back(load_text(path, tokenizer, context));
+    if (limit) cut(texts.back(), static_cast<std::size_t>(*limit), tokenizer);
   }
   const auto is_task = [](const std::string& name) {
     return std::ranges::any_of(tasks::all_tasks(),

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,12 @@ struct TextSamples {
   std::vector<tasks::Window> windows;
 };
 
-/// Reads and cuts the files for a model of this context. Throws Error for a file that cannot be
-/// read or is empty, UsageError for one that is given twice.
+/// Reads and cuts the files for a model of this context; with a limit, each as if it ended with its
+/// first `limit` windows. Throws Error for a file that cannot be read or is empty, UsageError for
+/// one that is given twice.
 std::vector<TextSamples> load_texts(const std::vector<std::string>& paths,
-                                    const text::Tokenizer& tokenizer, std::int64_t context);
+                                    const text::Tokenizer& tokenizer, std::int64_t context,
+                                    std::optional<std::int64_t> limit = {});
 
 /// Adds a row for the text to what tasks::summarize gave.
 void add_text(Json& summary, const TextSamples& text, double log_likelihood);

@@ -215,15 +215,19 @@ const char* name_of(Ending ending) {
   }
 }
 
-std::vector<Continuation> generate(const Decoder& decoder, const Vocabulary& vocabulary,
-                                   const std::vector<Tokens>& prompts, const GenerateConfig& config,
-                                   const Events& events, Timing* timing) {
-  const std::int64_t context = decoder.config().context;
+void check_prompts(const std::vector<Tokens>& prompts, std::int64_t context,
+                   const GenerateConfig& config) {
   for (std::size_t n = 0; n < prompts.size(); ++n)
     check_usage(
         config.at_context_end == "slide" || static_cast<std::int64_t>(prompts[n].size()) <= context,
         "prompt ", n + 1, ": expected at most ", context, " tokens, the model's context, got ",
-        prompts[n].size(), "; shorten it, or give at_context_end = slide");
+        prompts[n].size(), "; shorten it, or give --at-context-end slide");
+}
+
+std::vector<Continuation> generate(const Decoder& decoder, const Vocabulary& vocabulary,
+                                   const std::vector<Tokens>& prompts, const GenerateConfig& config,
+                                   const Events& events, Timing* timing) {
+  check_prompts(prompts, decoder.config().context, config);
   Generation generation(decoder, vocabulary, prompts, config, events);
   std::vector<Continuation> results = generation.run();
   if (timing) *timing = generation.timing();

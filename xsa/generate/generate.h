@@ -74,9 +74,13 @@ struct Vocabulary {
   text::Token end_of_text;
 };
 
+/// Throws UsageError for a prompt beyond the context, where that is to stop.
+void check_prompts(const std::vector<std::vector<text::Token>>& prompts, std::int64_t context,
+                   const GenerateConfig& config);
+
 /// Continues every prompt `samples` times; an empty one begins after an end of text. Sequence n
 /// draws from the stream of (seed, n): what it says depends neither on its neighbours nor on
-/// `batch`. Throws UsageError for a prompt beyond the context, where that is to stop.
+/// `batch`. Throws as check_prompts.
 std::vector<Continuation> generate(const model::Decoder& decoder, const Vocabulary& vocabulary,
                                    const std::vector<std::vector<text::Token>>& prompts,
                                    const GenerateConfig& config, const Events& events = {},

@@ -14,7 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using Warn = std::function<void(const std::string& warning)>;
+
 constexpr std::int64_t kGpt2Vocabulary = 50257;
+constexpr char kForeign[] =
+    "the model has a tokenizer that xsa does not know: use one with GPT-2's, or, where only the "
+    "tokenizer's files are wrong, put GPT-2's in their place";
 
 Loaded from_checkpoint(const fs::path& path) {
   const checkpoint::Reader reader(path);
@@ -36,8 +41,8 @@ Loaded from_checkpoint(const fs::path& path) {
 Loaded from_hugging_face(const fs::path& path) {
   model::Gpt model = gpt2(checkpoint::HuggingFaceFolder(path));
   const bool knows_gpt2 = model.config().vocab_size >= kGpt2Vocabulary;
-  const bool has_merges = fs::exists(path / "merges.txt");
-  return {std::move(model), knows_gpt2 ? "gpt2" : "", {}, has_merges ? path : fs::path()};
+  return {
+      std::move(model), knows_gpt2 ? "gpt2" : "", {}, text::has_merges(path) ? path : fs::path()};
 }
 
 }  // namespace
@@ -49,19 +54,23 @@ Loaded load(const fs::path& path) {
   return checkpoint::is_hugging_face_folder(path) ? from_hugging_face(path) : from_checkpoint(path);
 }
 
-std::unique_ptr<text::Tokenizer> tokenizer_of(const Loaded& loaded, const std::string& name) {
+std::unique_ptr<text::Tokenizer> tokenizer_of(const Loaded& loaded, const std::string& name,
+                                              const Warn& warn) {
   const std::string& wanted = name.empty() ? loaded.tokenizer : name;
   const std::int64_t rows = loaded.model.config().vocab_size;
   check_usage(!wanted.empty(), "no tokenizer is known for the model's vocabulary of ", rows,
               "; name one with --tokenizer");
   std::unique_ptr<text::Tokenizer> tokenizer;
   if (wanted == "gpt2" && !loaded.vocabulary.empty())
-    tokenizer = std::make_unique<text::Gpt2Tokenizer>(loaded.vocabulary);
+    tokenizer = std::make_unique<text::Gpt2Tokenizer>(loaded.vocabulary, kForeign);
   else
     tokenizer = text::make_tokenizer(wanted);
   check_usage(tokenizer->vocabulary_size() <= rows, "tokenizer '", tokenizer->name(), "' has ",
               tokenizer->vocabulary_size(), " tokens, the model's embedding ", rows,
               " rows; use the model's own tokenizer");
+  if (!loaded.tokenizer.empty() && wanted != loaded.tokenizer)
+    warn(cat("tokenizer '", wanted, "' is not the model's own, '", loaded.tokenizer,
+             "': the ids mean other texts than those it was trained on"));
   return tokenizer;
 }
 

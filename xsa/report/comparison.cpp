@@ -5,6 +5,7 @@
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
+#include "xsa/base/parse_json.h"
 #include "xsa/report/metrics.h"
 
 namespace xsa::report {
@@ -84,7 +85,7 @@ void read_metrics(Run& run, const fs::path& path) {
     const std::string_view text = std::string_view(content).substr(begin, end - begin);
     begin = end + 1;
     const std::string where = cat(path.string(), ":", number);
-    const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const Json line = try_parse_json(text);
     if (line.is_discarded() && cut_short) break;
     check(!line.is_discarded(), where, ": expected a JSON object on each line, got '",
           text.substr(0, 60), "'");

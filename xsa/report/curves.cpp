@@ -1,6 +1,7 @@
 #include "xsa/report/curves.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <set>
@@ -133,7 +134,28 @@ bool is_plotted(const std::string& metric) {
   return metric != "word_perplexity" && metric != "byte_perplexity";
 }
 
-/// [{"name": "piqa", "metric": "acc", "curves": {"standard": ..., "exclusive": ...}}, ...]
+/// Limits for the figures of all runs, hidden or shown, a little apart from them: around a constant
+/// as well, of a share within [0, 1]. null where nothing was measured.
+Json value_range(const std::vector<Run>& runs, const EvaluationKey& key) {
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  for (const Run& run : runs) {
+    const auto found = run.evaluations.find(key);
+    if (found == run.evaluations.end()) continue;
+    for (const double value : found->second.loss) {
+      if (!std::isfinite(value)) continue;
+      least = std::min(least, value);
+      most = std::max(most, value);
+    }
+  }
+  if (least > most) return nullptr;
+  const double margin = 0.05 * (most > least ? most - least : std::max(1.0, std::abs(most)));
+  const bool is_share = key.second.starts_with("acc");
+  return {is_share ? std::max(0.0, least - margin) : least - margin,
+          is_share ? std::min(1.0, most + margin) : most + margin};
+}
+
+/// [{"name": "piqa", "metric": "acc", "range": [0.4, 0.7], "curves": {"standard": ..., "exclusive":
+/// ...}}, ...]
 Json evaluations(const std::vector<Run>& runs) {
   std::set<EvaluationKey> keys;
   for (const Run& run : runs)
@@ -145,8 +167,10 @@ Json evaluations(const std::vector<Run>& runs) {
       const auto found = run.evaluations.find(key);
       return found == run.evaluations.end() ? Curve() : found->second;
     };
-    json.push_back(
-        {{"name", key.first}, {"metric", key.second}, {"curves", both_attentions(runs, curve_of)}});
+    json.push_back({{"name", key.first},
+                    {"metric", key.second},
+                    {"range", value_range(runs, key)},
+                    {"curves", both_attentions(runs, curve_of)}});
   }
   return json;
 }

@@ -108,9 +108,10 @@
   }
 
   function drawEvaluations() {
-    data.evaluations.forEach(({curves}, index) => {
+    data.evaluations.forEach(({range, curves}, index) => {
       const shape = layout(axes[x], '', {});
       Object.assign(shape.margin, {l: 40, r: 10});
+      if (range) Object.assign(shape.yaxis, {range});
       draw(`evaluation-${index}`, attentionLines(curves, x, '.4f', true), shape);
     });
   }

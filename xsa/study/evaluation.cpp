@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "xsa/eval/evaluate.h"
-#include "xsa/tasks/rolling.h"
 
 namespace xsa::study {
 namespace {
@@ -21,32 +20,15 @@ std::vector<std::string> split_at_commas(const std::string& list) {
   return parts;
 }
 
-/// The text's beginning, as if it ended with its first `windows` windows.
-void cut(eval::TextSamples& text, std::size_t windows, const text::Tokenizer& tokenizer) {
-  if (windows >= text.windows.size()) return;
-  text.windows.resize(windows);
-  std::vector<text::Token> ids;
-  for (const tasks::Window& window : text.windows)
-    ids.insert(ids.end(), window.predicted.begin(), window.predicted.end());
-  const std::string beginning = tokenizer.decode(ids);
-  text.tokens = std::ssize(ids);
-  text.words = tasks::count_words(beginning);
-  text.bytes = std::ssize(beginning);
-}
-
 eval::Questions read_questions(const train::RunConfig& config, const text::Tokenizer& tokenizer) {
   const train::TrainConfig& train = config.train;
   eval::QuestionOptions options{.tasks = train.eval_tasks,
                                 .data = split_at_commas(train.eval_task_data),
                                 .texts = split_at_commas(train.eval_texts)};
   if (train.eval_limit > 0) options.limit = train.eval_limit;
-  eval::Questions questions = eval::load_questions(
+  return eval::load_questions(
       options, tokenizer, config.model.context,
       [](const std::string& warning) { std::fprintf(stderr, "%s\n", warning.c_str()); });
-  if (train.eval_limit > 0)
-    for (eval::TextSamples& text : questions.texts)
-      cut(text, static_cast<std::size_t>(train.eval_limit), tokenizer);
-  return questions;
 }
 
 }  // namespace

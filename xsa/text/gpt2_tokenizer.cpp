@@ -115,7 +115,8 @@ class Gpt2Tokenizer::Encoder {
   const char* end_ = nullptr;  // of the text
 };
 
-Gpt2Tokenizer::Gpt2Tokenizer(const std::filesystem::path& folder) : vocabulary_(folder) {}
+Gpt2Tokenizer::Gpt2Tokenizer(const std::filesystem::path& folder, const std::string& remedy)
+    : vocabulary_(folder, remedy) {}
 Gpt2Tokenizer::~Gpt2Tokenizer() = default;
 
 void Gpt2Tokenizer::encode(std::string_view text, std::vector<Token>& ids) const {

@@ -18,8 +18,9 @@ class Gpt2Tokenizer final : public Tokenizer {
  public:
   static constexpr Token kEndOfText = 50256;
 
-  /// From a folder with the vocabulary (gpt2_vocabulary.h). Throws Error.
-  explicit Gpt2Tokenizer(const std::filesystem::path& folder);
+  /// From a folder with the vocabulary. Throws Error as Gpt2Vocabulary does.
+  explicit Gpt2Tokenizer(const std::filesystem::path& folder,
+                         const std::string& remedy = kVocabularyRemedy);
   ~Gpt2Tokenizer() override;
 
   std::string name() const override { return "gpt2"; }

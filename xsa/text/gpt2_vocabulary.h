@@ -1,6 +1,6 @@
-// GPT-2's 50,256 tokens and the merges that make them, read from OpenAI's two files or Hugging
-// Face's copies of them. Any other vocabulary is refused: ids are only of use where they are the
-// field's.
+// GPT-2's 50,256 tokens and the merges that make them, read from OpenAI's two files or one of
+// Hugging Face's forms of them. Any other vocabulary is refused: ids are only of use where they are
+// the field's.
 #pragma once
 
 #include <array>
@@ -60,15 +60,20 @@ struct PieceKey {
   }();
 };
 
+/// How to get the vocabulary that xsa itself needs, for error texts.
+extern const char* const kVocabularyRemedy;
+
 class Gpt2Vocabulary {
  public:
   static constexpr std::int64_t kTokens = 50256;  // without end of text
   static constexpr std::size_t kLongestToken = 128;
 
-  /// From a folder with vocab.bpe and encoder.json (OpenAI's names) or merges.txt and vocab.json
-  /// (Hugging Face's); the ids follow from the merges, the JSON file may be absent. Throws Error
-  /// where the folder or a file is missing or holds anything else than GPT-2's content.
-  explicit Gpt2Vocabulary(const std::filesystem::path& folder);
+  /// From a folder with vocab.bpe and encoder.json (OpenAI's names), merges.txt and vocab.json
+  /// (Hugging Face's), or else tokenizer.json (both in one); the ids follow from the merges, the
+  /// file of ids may be absent. Throws Error where the folder or a file is missing or holds
+  /// anything else than GPT-2's content, ending with `remedy`.
+  explicit Gpt2Vocabulary(const std::filesystem::path& folder,
+                          const std::string& remedy = kVocabularyRemedy);
 
   /// Its bytes.
   std::string_view token(Id id) const {
@@ -123,7 +128,6 @@ class Gpt2Vocabulary {
   void add_merges(std::string_view lines);
   void add_pair(Halves halves, Id merged);
   void note_adjacent_bytes();
-  void check_ids(const std::filesystem::path& path) const;
 
   std::string bytes_;                   // of all tokens, one after another
   std::vector<std::uint32_t> offsets_;  // into bytes_
@@ -135,6 +139,9 @@ class Gpt2Vocabulary {
   std::vector<Id> byte_tokens_, byte_pairs_;
   std::vector<std::uint64_t> adjacent_;
 };
+
+/// Whether the folder has a file that Gpt2Vocabulary reads merges from, GPT-2's or others.
+bool has_merges(const std::filesystem::path& folder);
 
 /// Where the vocabulary lies: $XSA_GPT2_VOCABULARY, or the folder that the build found. Throws
 /// Error with the remedy where neither is set.
