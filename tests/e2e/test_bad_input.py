@@ -1,9 +1,11 @@
 """Bad input gets a clear error, the right exit code, and leaves what was there."""
 
 import json
+import shutil
 import subprocess
 
 import pytest
+from conftest import RECIPE, Program, made_text
 from gpt2_folder import write_gpt2
 
 
@@ -66,9 +68,22 @@ def test_a_recipe_that_is_not_toml(xsa):
     assert "broken.toml" in xsa("compare", "broken.toml", expect=2).stderr
 
 
+@pytest.fixture(scope="module")
+def trained_once(tmp_path_factory):
+    """A folder with a run, for copies of it."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "text.txt").write_text(made_text(60_000))
+    (folder / "tiny.toml").write_text(RECIPE)
+    words = ("--name", "first", "--text", "text.txt", "--train.steps=20")
+    Program(folder)("train", "tiny.toml", *words)
+    return folder
+
+
 @pytest.fixture
-def trained(xsa):
-    xsa("train", "tiny.toml", "--name", "first", "--text", "text.txt", "--train.steps=20")
+def trained(trained_once, tmp_path):
+    """The run, for a test to damage; its data stays where it was made."""
+    shutil.copytree(trained_once, tmp_path, dirs_exist_ok=True)
+    xsa = Program(tmp_path)
     run = xsa.folder / "runs" / "first"
     xsa.checkpoint = run / "checkpoints" / (run / "checkpoints" / "LATEST").read_text().strip()
     return xsa
@@ -92,13 +107,14 @@ def test_a_damaged_checkpoint_is_named_and_not_used(trained, file, how):
     assert file in trained("diagnose", trained.checkpoint, expect=1).stderr
 
 
-def test_a_shard_with_a_wrong_header_is_named(trained):
-    for shard in trained.folder.glob("data/**/*.bin"):
+def test_a_shard_with_a_wrong_header_is_named(xsa):
+    train(xsa, "--text", "text.txt", "--name", "first", expect=0)
+    for shard in xsa.folder.glob("data/**/*.bin"):
         content = bytearray(shard.read_bytes())
         content[0] ^= 1
         shard.write_bytes(content)
         broken = shard
-    error = trained("diagnose", "runs/first", expect=1).stderr
+    error = xsa("diagnose", "runs/first", expect=1).stderr
     assert broken.parent.name in error and "magic" in error
 
 
