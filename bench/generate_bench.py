@@ -7,8 +7,8 @@ Greedy, from one prompt: at the demo's size (4 layers, width 128, the byte vocab
 GPT-2's, 124M parameters, with weights in float32 and in bfloat16; one sequence and several at once.
 In a round the programs run in turn on the same cores; speeds are new tokens by the seconds of the
 whole call, prompt included, without loading. Ratios are taken within a round; medians and quartiles
-are over rounds. Before timing, every token must be the one that transformers chooses, unless two choices are nearer than
-the rounding, and log-probabilities must agree.
+are over rounds. Before timing, every token must be the one that transformers chooses, unless two
+choices are nearer than the rounding, and log-probabilities must agree.
 
 The peers' Python has transformers and torch: --peer, else $XSA_PEER_PYTHON, else .setup/peer.
 """

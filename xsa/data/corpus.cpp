@@ -12,6 +12,7 @@
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
+#include "xsa/base/parse_json.h"
 #include "xsa/base/suggest.h"
 #include "xsa/data/byte_stream.h"
 #include "xsa/data/prepare.h"
@@ -158,7 +159,7 @@ void check_same(const fs::path& folder, const Json& record, const Json& settings
 Json record_in(const fs::path& folder, const char* name) {
   const fs::path path = folder / name;
   if (!fs::exists(path)) return nullptr;
-  Json record = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  Json record = try_parse_json(read_file(path));
   const bool ours = record.is_object() && record.contains("sources") &&
                     record.contains("settings") && record["settings"].contains("shard-tokens");
   check_usage(ours, path.string(), ": expected a file that xsa prepare made, got another; name ",

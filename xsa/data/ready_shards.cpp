@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "xsa/base/hash.h"
+#include "xsa/base/parse_json.h"
 #include "xsa/data/prepare.h"
 #include "xsa/data/source.h"
 
@@ -63,8 +64,7 @@ ReadyShards by_name(const std::string& source, const std::vector<fs::path>& file
 bool is_prepared(const fs::path& folder) {
   if (holds_shards(folder)) return true;
   if (!fs::is_regular_file(folder / kManifestName)) return false;
-  const Json manifest =
-      Json::parse(read_file(folder / kManifestName), nullptr, /*allow_exceptions=*/false);
+  const Json manifest = try_parse_json(read_file(folder / kManifestName));
   return manifest.is_object() && manifest.contains("train") && manifest.contains("tokenizer");
 }
 
