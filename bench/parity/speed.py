@@ -67,6 +67,11 @@ class Contest:
         }
 
 
+def median_round(rounds):
+    """The round of the median ratio (the lower one of two)."""
+    return sorted(rounds, key=lambda found: found["ratio"])[(len(rounds) - 1) // 2]
+
+
 def measure(arguments, shape, count, rounds):
     """The figures of one shape, as results/eval.json has them."""
     contest = Contest(arguments, shape, count)
@@ -77,7 +82,10 @@ def measure(arguments, shape, count, rounds):
     for _ in range(rounds):
         together.append(contest.round_of(list(contest.files), batch_size))
         print(f"  all tasks: {together[-1]}", flush=True)
-    apart = {task: contest.round_of([task], batch_size) for task in contest.files}
+    apart = {
+        task: median_round([contest.round_of([task], batch_size) for _ in range(rounds)])
+        for task in contest.files
+    }
     for task, found in apart.items():
         print(f"  {task:12} {found}", flush=True)
     return {
