@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
-#include <numeric>
+#include <span>
 #include <string>
-#include <vector>
 
 namespace xsa {
 namespace {
@@ -20,31 +20,41 @@ std::int64_t huge_kib() {
   return -1;
 }
 
-bool can_gather() {
-  const std::size_t bytes = std::size_t{4} << 20;
-  std::vector<char> some(bytes, 1);
-  const auto address = reinterpret_cast<std::uintptr_t>(some.data());
-  const std::uintptr_t page = (address + (bytes / 2) - 1) / (bytes / 2) * (bytes / 2);
-  return huge_kib() >= 0 && ::madvise(reinterpret_cast<void*>(page), bytes / 2, 25) == 0;
+bool system_offers_them() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string line;
+  std::getline(file, line);
+  return line.find("[always]") != line.npos || line.find("[madvise]") != line.npos;
 }
 
-TEST(HugePages, KeepContentsAtAnyPlaceAndLength) {
-  std::vector<std::uint32_t> memory(std::size_t{3} << 20);  // 12 MiB
-  std::iota(memory.begin(), memory.end(), 0U);
-  const std::vector<std::uint32_t> before = memory;
-  prefer_huge_pages(nullptr, 0);
-  prefer_huge_pages(memory.data(), 0);
-  prefer_huge_pages(memory.data() + 1, 4096);
-  prefer_huge_pages(memory.data() + 3, (memory.size() - 7) * sizeof(std::uint32_t));
-  EXPECT_EQ(memory, before);
-}
+/// 32 MiB that nobody has written to, all zero.
+struct Fresh {
+  static constexpr std::size_t kBytes = std::size_t{32} << 20;
+  Fresh()
+      : bytes(static_cast<char*>(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+              kBytes) {}
+  ~Fresh() { ::munmap(bytes.data(), kBytes); }
+  std::span<char> bytes;
+};
 
-TEST(HugePages, HoldWhatIsAlreadyFilled) {
-  if (!can_gather()) GTEST_SKIP() << "this system does not gather pages";
-  std::vector<std::uint32_t> memory(std::size_t{8} << 20, 1);  // 32 MiB
+TEST(HugePages, HoldWhatIsWrittenAfterwards) {
+  if (!system_offers_them() || huge_kib() < 0) GTEST_SKIP() << "this system offers none";
+  const Fresh memory;
+  prefer_huge_pages(memory.bytes.data(), Fresh::kBytes);
   const std::int64_t before = huge_kib();
-  prefer_huge_pages(memory.data(), memory.size() * sizeof(std::uint32_t));
-  EXPECT_GE(huge_kib() - before, 28 << 10);  // all but the two ends
+  std::fill(memory.bytes.begin(), memory.bytes.end(), 1);
+  EXPECT_GT(huge_kib() - before, 16 << 10);  // all but the two ends, unless memory is short
+}
+
+TEST(HugePages, TakeAnyPlaceAndLength) {
+  const Fresh memory;
+  std::fill(memory.bytes.begin(), memory.bytes.end(), 7);
+  prefer_huge_pages(nullptr, 0);
+  prefer_huge_pages(memory.bytes.data(), 0);
+  prefer_huge_pages(memory.bytes.data() + 1, 4096);
+  prefer_huge_pages(memory.bytes.data() + 3, Fresh::kBytes - 7);
+  EXPECT_EQ(std::count(memory.bytes.begin(), memory.bytes.end(), 7), Fresh::kBytes);
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 namespace xsa {
 
-/// Asks the system to keep the whole 2 MiB pages within [begin, begin + bytes) as such, and to
-/// gather those that are already filled. Contents stay. Where the system does not offer it, or the
-/// memory is not its own (a mapped file), nothing happens: it is about speed alone.
+/// Asks the system for pages of 2 MiB, where they fit within [begin, begin + bytes). To be called
+/// before the memory is written for the first time: that is when pages are given. Where the system
+/// does not offer them nothing happens: it is about speed alone.
 void prefer_huge_pages(const void* begin, std::size_t bytes);
 
 }  // namespace xsa

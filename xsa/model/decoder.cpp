@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "xsa/base/error.h"
-#include "xsa/base/huge_pages.h"
 #include "xsa/model/parameters.h"
 #include "xsa/op/add_layer_norm.h"
 #include "xsa/op/attention.h"
@@ -19,8 +18,7 @@
 namespace xsa::model {
 namespace {
 
-/// A model's parameters by name; undefined for a name that it lacks. Matrices are read whole for
-/// every token, at the memory's speed: they lie in huge pages.
+/// A model's parameters by name; undefined for a name that it lacks.
 class Weights {
  public:
   Weights(const Gpt& model, at::ScalarType matrices) : matrices_(matrices) {
@@ -33,10 +31,8 @@ class Weights {
   }
   at::Tensor matrix(const std::string& name) const {
     const at::Tensor found = vector(name);
-    if (!found.defined()) return found;
-    const at::Tensor matrix = found.to(matrices_);
-    prefer_huge_pages(matrix.const_data_ptr(), matrix.nbytes());
-    return matrix;
+    if (!found.defined() || found.scalar_type() == matrices_) return found;
+    return empty_parameter(found.sizes(), matrices_).copy_(found);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "xsa/base/error.h"
+#include "xsa/base/huge_pages.h"
 #include "xsa/base/rng.h"
 #include "xsa/model/linear_cross_entropy.h"
 #include "xsa/model/parameters.h"
@@ -25,12 +26,18 @@ at::Generator stream(std::uint64_t seed, std::string_view name) {
 }
 
 at::Tensor initial_value(const ParameterSpec& spec, std::uint64_t seed) {
-  at::Tensor value = at::full(spec.sizes, spec.mean, at::kFloat);
+  at::Tensor value = empty_parameter(spec.sizes, at::kFloat).fill_(spec.mean);
   if (spec.std > 0) value.normal_(spec.mean, spec.std, stream(seed, spec.name));
   return value.requires_grad_();
 }
 
 }  // namespace
+
+at::Tensor empty_parameter(at::IntArrayRef sizes, at::ScalarType type) {
+  const at::Tensor value = at::empty(sizes, type);
+  prefer_huge_pages(value.const_data_ptr(), value.nbytes());
+  return value;
+}
 
 std::string_view gelu_formula(const ModelConfig& config) {
   return config.feed_forward == "gelu_tanh" ? "tanh" : "none";
@@ -69,10 +76,10 @@ Gpt::Gpt(const ModelConfig& config, const std::optional<std::uint64_t>& seed) : 
   config_.validate();
   settle_vector_math();
   for (const ParameterSpec& spec : parameter_specs(config_))
-    parameters_.push_back(
-        {spec.name,
-         seed ? initial_value(spec, *seed) : at::empty(spec.sizes, at::kFloat).requires_grad_(),
-         spec.is_matrix()});
+    parameters_.push_back({spec.name,
+                           seed ? initial_value(spec, *seed)
+                                : empty_parameter(spec.sizes, at::kFloat).requires_grad_(),
+                           spec.is_matrix()});
 
   embedding_ = find(kEmbedding);
   head_ = config_.tied_head ? embedding_ : find(kHead);

@@ -32,6 +32,8 @@ struct AttentionTrace {
 };
 using AttentionObserver = std::function<void(const AttentionTrace&)>;
 
+/// Memory for weights, which every token of generation reads from end to end: in huge pages.
+at::Tensor empty_parameter(at::IntArrayRef sizes, at::ScalarType type);
 /// GELU's formula as at::gelu names it: "none" (erf) or "tanh".
 std::string_view gelu_formula(const ModelConfig& config);
 

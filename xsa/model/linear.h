@@ -8,8 +8,8 @@
 
 namespace xsa::model {
 
-/// Up to this many rows a row's bits do not depend on the other rows; beyond, with fp32 weights,
-/// ATen's matrix multiplication runs, which is faster then.
+/// Up to this many rows a row's bits do not depend on the other rows; beyond, with fp32 weights, a
+/// blocked matrix multiplication runs, MKL's or oneDNN's, which is faster then.
 inline constexpr std::int64_t kFewRows = 32;
 
 struct Linear {
