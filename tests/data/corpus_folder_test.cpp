@@ -158,10 +158,11 @@ TEST_F(CorpusFolder, OtherFilesInTheWayAreNeverRemoved) {
 
 TEST_F(CorpusFolder, ARecordOfSomebodyElseIsRefusedAndNothingIsTouched) {
   folder_.write("a.jsonl", line_of("text"));
+  const std::string deep = std::string(200, '[') + std::string(200, ']');
   for (const char* name : {"manifest.json", "journal.json"})
-    for (const char* content :
-         {"{\"title\": \"mine\"}", "[1]", "no JSON", "{\"counts\": {\"rows\": 0}}",
-          "{\"settings\": {}, \"sources\": []}"}) {
+    for (const std::string& content : {std::string("{\"title\": \"mine\"}"), std::string("[1]"),
+                                       std::string("{\"counts\": {\"rows\": 0}}"),
+                                       std::string("{\"settings\": {}, \"sources\": []}"), deep}) {
       fs::remove_all(folder_ / "out");
       folder_.write(cat("out/", name), content);
       folder_.write("out/train-00000.bin", "precious");
@@ -196,7 +197,7 @@ TEST_F(CorpusFolder, OverwritingRemovesTheNamesThatItWritesAndNoOthers) {
 TEST_F(CorpusFolder, WhatAKillLeftOfTheFirstJournalIsInNobodysWay) {
   folder_.write("a.jsonl", line_of("text"));
   for (const char* left :
-       {"", "{\n  \"vers", "{\n  \"version\": 1,\n  \"settings\": {\n    \"ty"}) {
+       {"", "{\n  \"vers", "{\n  \"version\": 2,\n  \"settings\": {\n    \"ty"}) {
     fs::remove_all(folder_ / "out");
     folder_.write("out/journal.json.partial", left);
     EXPECT_EQ(prepared(config({"a.jsonl"})), "|text") << left;
@@ -204,6 +205,74 @@ TEST_F(CorpusFolder, WhatAKillLeftOfTheFirstJournalIsInNobodysWay) {
   fs::remove_all(folder_ / "out");
   folder_.write("out/journal.json.partial", "Dear diary");
   EXPECT_THAT(refusal(config({"a.jsonl"})), HasSubstr("journal.json.partial"));
+}
+
+TEST_F(CorpusFolder, ARecordThatIsNoJsonIsNamedAndKeptUntilOverwriting) {
+  folder_.write("a.jsonl", line_of("text"));
+  for (const char* name : {"manifest.json", "journal.json"})
+    for (const std::string& content : {std::string(), std::string("{\n  \"na"), std::string(9, 0)})
+      for (const bool alone : {false, true}) {
+        CorpusConfig how = config({"a.jsonl"});
+        how.overwrite = true;
+        if (!alone) prepare_corpus(how);
+        if (alone) fs::remove_all(how.output);
+        folder_.write(cat("out/", name), content);
+        how.overwrite = false;
+        const auto before = files_in("out");
+        EXPECT_THAT(failure(how),
+                    AllOf(HasSubstr(name), HasSubstr("damaged"), HasSubstr("--overwrite")));
+        folder_.write("out/thesis.tex", "precious");
+        for (const bool overwrite : {false, true}) {
+          how.overwrite = overwrite;
+          EXPECT_THAT(refusal(how), AllOf(HasSubstr("thesis.tex"), HasSubstr("another folder")));
+        }
+        fs::remove(folder_ / "out/thesis.tex");
+        EXPECT_EQ(files_in("out"), before);
+        EXPECT_EQ(prepared(how), "|text");
+      }
+}
+
+TEST_F(CorpusFolder, AFinishedFolderWithoutOneOfItsShardsIsNotFinished) {
+  folder_.write("a.jsonl", line_of("text"));
+  for (const char* format : {"llmc", "nanogpt"}) {
+    CorpusConfig how = config({"a.jsonl"}, format);
+    how.format = format;
+    const Json manifest = prepare_corpus(how);
+    const fs::path shard = how.output / manifest["train"]["shards"][0]["file"].get<std::string>();
+    const std::string whole = read_file(shard);
+    const auto expected = HasSubstr(cat("expected a finished shard of ", whole.size(), " bytes"));
+    for (const std::string& bytes : {std::string(), whole.substr(1), whole + "x"}) {
+      std::ofstream(shard, std::ios::binary) << bytes;
+      EXPECT_THAT(failure(how),
+                  AllOf(HasSubstr(shard.string()), expected,
+                        HasSubstr(cat("got ", bytes.size(), ";")), HasSubstr("--overwrite")));
+    }
+    fs::remove(shard);
+    EXPECT_THAT(failure(how), AllOf(HasSubstr(shard.string()), expected, HasSubstr("No such file"),
+                                    HasSubstr("--overwrite")));
+    how.overwrite = true;
+    EXPECT_EQ(prepare_corpus(how), manifest);
+  }
+}
+
+TEST_F(CorpusFolder, AFinishedShardThatChangesBeforeTheRunContinuesIsNamed) {
+  folder_.write("a.jsonl", line_of(made_text(1, 25'000)) + "{\"text\": 1}\n");
+  CorpusConfig how = config({"a.jsonl"});
+  how.shard_tokens = 10'000;
+  how.type = "jsonl";
+  EXPECT_THAT(failure(how), HasSubstr("row 1"));
+  how.on_bad_row = "skip";
+  const fs::path shard = how.output / "train-00001.bin";
+  const std::string whole = read_file(shard);
+  std::string changed = whole;
+  changed[2000] ^= 1;
+  std::ofstream(shard, std::ios::binary) << changed;
+  for (int again = 0; again < 2; ++again)
+    EXPECT_THAT(failure(how), AllOf(HasSubstr(shard.string()), HasSubstr("expected SHA-256"),
+                                    HasSubstr("--overwrite")));
+  EXPECT_FALSE(fs::exists(how.output / "manifest.json"));
+  std::ofstream(shard, std::ios::binary) << whole;
+  EXPECT_EQ(failure(how), "");
 }
 
 TEST_F(CorpusFolder, ADamagedRecordIsNamedWithWhatToDo) {

@@ -218,6 +218,36 @@ TEST(SplitWriter, AShardThatIsGoneIsNamed) {
               AllOf(HasSubstr("validation-00001.bin"), HasSubstr("--overwrite")));
 }
 
+TEST(SplitWriter, AShardThatAnotherProcessHasFinishedMustHaveItsHash) {
+  const TempFolder folder;
+  SplitState state;
+  std::vector<std::string> hashes;
+  {
+    SplitWriter writer(folder.path(), false, ShardFormat::kLlmC, 4);
+    writer.add(counting(9));
+    writer.sync();
+    state = writer.state();
+    hashes = writer.sha256();
+  }
+  ASSERT_EQ(hashes.size(), 2u);
+  for (const bool known : {true, false}) {
+    SplitWriter writer(folder.path(), false, ShardFormat::kLlmC, 4);
+    writer.restore(state);
+    writer.expect(known ? std::vector<std::string>{hashes[0], std::string(64, '0')}
+                        : std::vector<std::string>{hashes[0], ""});
+    writer.add(counting(4));
+    EXPECT_EQ(writer.sha256().size(), 3u);
+    EXPECT_EQ(writer.sha256()[0], hashes[0]);
+    const std::string error = error_of([&] { writer.finish(); });
+    if (known) {
+      EXPECT_THAT(error, AllOf(HasSubstr("train-00001.bin"), HasSubstr("got " + hashes[1]),
+                               HasSubstr("--overwrite")));
+    } else {
+      EXPECT_EQ(error, "");
+    }
+  }
+}
+
 TEST(TokenFiles, AreToldFromOthers) {
   for (const char* name : {"train.bin", "val.bin", "train-00000.bin", "validation-123456.bin"})
     EXPECT_TRUE(is_token_file(name)) << name;

@@ -1,20 +1,13 @@
 #include "xsa/data/corpus.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <thread>
 #include <utility>
 
 #include "xsa/base/error.h"
-#include "xsa/base/file.h"
-#include "xsa/base/parse_json.h"
 #include "xsa/base/suggest.h"
 #include "xsa/data/byte_stream.h"
+#include "xsa/data/corpus_folder.h"
 #include "xsa/data/prepare.h"
 #include "xsa/data/tokenize_files.h"
 
@@ -23,32 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kJournalName = "journal.json";
-constexpr int kJournalVersion = 1;
 constexpr std::int64_t kLeastShardTokens = 10'000;  // a typo makes no million files
 constexpr std::string_view kAnew =
     "; repeat the first command to continue, or add --overwrite to begin anew";
-
-/// One process at a time works in a folder; a killed one's lock is gone with it.
-class FolderLock {
- public:
-  explicit FolderLock(const fs::path& folder)
-      : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    check(fd_ >= 0, folder.string(), ": cannot open: ", std::strerror(errno));
-    const bool locked = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
-    const int reason = errno;
-    if (!locked) ::close(fd_);
-    check_usage(locked || reason != EWOULDBLOCK, folder.string(),
-                ": another xsa prepare is at work in this folder; wait for it, or name another");
-    check(locked, folder.string(), ": cannot lock: ", std::strerror(reason));
-  }
-  ~FolderLock() { ::close(fd_); }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  int fd_;
-};
 
 void check_choice(const std::string& flag, const std::string& value,
                   const std::vector<std::string>& choices) {
@@ -105,6 +75,13 @@ Json to_json(const Position& position) {
   return {{"file", position.file}, {"row", position.row}, {"mark", position.mark}};
 }
 
+std::vector<std::string> hashes_in(const Json& entry, const SplitState& state) {
+  std::vector<std::string> hashes;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(state.shards); ++i)
+    hashes.push_back(entry.at("sha256").at(i).get<std::string>());
+  return hashes;
+}
+
 /// Adds what is known of the files that were read.
 void add_reads(Json& rows, const std::vector<FileRead>& reads) {
   for (std::size_t i = 0; i < reads.size(); ++i) {
@@ -154,63 +131,6 @@ void check_same(const fs::path& folder, const Json& record, const Json& settings
   check_usage(difference.empty(), folder.string(), ": it was made otherwise: ", difference, kAnew);
 }
 
-/// What a folder says about its making, the manifest or a journal; null where it has none. Throws
-/// UsageError for a file of that name that is somebody else's.
-Json record_in(const fs::path& folder, const char* name) {
-  const fs::path path = folder / name;
-  if (!fs::exists(path)) return nullptr;
-  Json record = try_parse_json(read_file(path));
-  const bool ours = record.is_object() && record.contains("sources") &&
-                    record.contains("settings") && record["settings"].contains("shard-tokens");
-  check_usage(ours, path.string(), ": expected a file that xsa prepare made, got another; name ",
-              "another folder with --output, or move the file away");
-  return record;
-}
-
-/// What a kill left of the first journal.
-bool begins_a_journal(const fs::path& path) {
-  const std::string start = Json({{"version", kJournalVersion}}).dump(2);
-  const std::string text = read_file(path);
-  const std::string_view begin =
-      std::string_view(start).substr(0, start.find_last_not_of("\n}") + 1);
-  return text.starts_with(begin) || begin.starts_with(text);
-}
-
-/// Leaves the folder empty. `recorded`: it holds a record of ours. Throws UsageError, before
-/// anything is removed, where it holds other files, or files of ours without a record.
-void clear(const fs::path& folder, bool recorded) {
-  const auto partial = [](const char* name) { return std::string(name) + ".partial"; };
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    const bool ours =
-        entry.is_regular_file() &&
-        (recorded ? is_token_file(name) || name == kManifestName || name == kJournalName ||
-                        name == partial(kManifestName) || name == partial(kJournalName)
-                  : name == partial(kJournalName) && begins_a_journal(entry.path()));
-    check_usage(ours, folder.string(),
-                ": expected an empty folder, or one that xsa prepare made, but it holds ", name,
-                "; name another folder with --output");
-    files.push_back(entry.path());
-  }
-  // The record goes last: a kill in between leaves a folder that can be cleared again.
-  std::stable_partition(files.begin(), files.end(), [](const fs::path& file) {
-    return is_token_file(file.filename().string());
-  });
-  for (const fs::path& file : files) fs::remove(file);
-}
-
-/// Calls `use`, which reads a record of ours; where that was damaged since, says what to do.
-template <class Use>
-auto reading(const fs::path& path, const Use& use) {
-  try {
-    return use();
-  } catch (const Json::exception&) {
-    throw Error(cat(path.string(), ": expected a whole record of xsa prepare, got a damaged one",
-                    "; add --overwrite to begin anew"));
-  }
-}
-
 /// For the first row of a file.
 const char* remedy_of(Fault fault) {
   if (fault == Fault::kBroken)
@@ -237,8 +157,8 @@ class Preparation {
     check(!error, config_.output.string(), ": cannot create folder: ", error.message(),
           "; name another with --output");
     const FolderLock lock(config_.output);
-    const Json manifest = record_in(config_.output, kManifestName);
-    const Json journal = record_in(config_.output, kJournalName);
+    const Json manifest = record_in(config_.output, kManifestName, config_.overwrite);
+    const Json journal = record_in(config_.output, kJournalName, config_.overwrite);
     if (!config_.overwrite && !manifest.is_null()) return finished(manifest);
     const bool begun = !config_.overwrite && !journal.is_null() && has_begun(journal);
     if (!begun) clear(config_.output, !manifest.is_null() || !journal.is_null());
@@ -270,7 +190,9 @@ class Preparation {
                  {static_cast<std::int64_t>(files_.inputs.size()), 0});
       for (const char* split : {"train", "validation"}) {
         for (const char* key : {"documents", "bytes", "tokens"}) count_in(manifest.at(split), key);
-        manifest.at(split).at("shards").get_ref<const Json::array_t&>();
+        for (const Json& shard : manifest.at(split).at("shards").get_ref<const Json::array_t&>())
+          check_token_file(config_.output / shard.at("file").get_ref<const std::string&>(), format_,
+                           count_in(shard, "tokens"));
       }
       for (const Json& name : manifest.at("passed_over").get_ref<const Json::array_t&>())
         name.get_ref<const std::string&>();
@@ -280,17 +202,20 @@ class Preparation {
   }
 
   Json work(const Json& journal) {
-    const auto format = config_.format == "llmc" ? ShardFormat::kLlmC : ShardFormat::kNanoGpt;
-    SplitWriter train(config_.output, /*validation=*/false, format, config_.shard_tokens);
-    SplitWriter validation(config_.output, /*validation=*/true, format, config_.shard_tokens);
+    SplitWriter train(config_.output, /*validation=*/false, format_, config_.shard_tokens);
+    SplitWriter validation(config_.output, /*validation=*/true, format_, config_.shard_tokens);
     Progressed state;
     std::vector<FileRead> reads;
     if (journal.is_null()) {
-      save(state, reads);
+      save(state, reads, train, validation);
     } else {
       reading(config_.output / kJournalName, [&] { load(journal, state, reads); });
       train.restore(state.train);
       validation.restore(state.validation);
+      reading(config_.output / kJournalName, [&] {
+        train.expect(hashes_in(journal.at("train"), state.train));
+        validation.expect(hashes_in(journal.at("validation"), state.validation));
+      });
     }
     FileRows rows(files_.inputs, state.position, reads);
     std::int64_t bytes = 0;
@@ -302,7 +227,7 @@ class Preparation {
         .validation_fraction = config_.validation_fraction,
         .skip_bad_rows = config_.on_bad_row == "skip",
         .commit_bytes = config_.save_mib << 20,
-        .commit = [&](const Progressed& now) { save(now, rows.read()); },
+        .commit = [&](const Progressed& now) { save(now, rows.read(), train, validation); },
         .stopped = "stopped; the same command continues where it was",
         .bar = &bar};
     tokenize_files(rows, *tokenizer_, train, validation, state, options);
@@ -318,17 +243,24 @@ class Preparation {
     return write_manifest(state, rows.read(), train.finish(hashing), validation.finish(hashing));
   }
 
-  void save(const Progressed& state, const std::vector<FileRead>& reads) const {
+  void save(const Progressed& state, const std::vector<FileRead>& reads, const SplitWriter& train,
+            const SplitWriter& validation) const {
+    const auto entry = [](const SplitState& split, const SplitWriter& writer) {
+      Json json = to_json(split);
+      json["sha256"] = writer.sha256();
+      return json;
+    };
     Json sources = sources_of(files_);
     // The reader may be ahead of what is written.
     add_reads(sources, {reads.begin(), reads.begin() + state.position.file});
-    write_json_file(config_.output / kJournalName, {{"version", kJournalVersion},
-                                                    {"settings", settings_},
-                                                    {"position", to_json(state.position)},
-                                                    {"train", to_json(state.train)},
-                                                    {"validation", to_json(state.validation)},
-                                                    {"counts", to_json(state.counts)},
-                                                    {"sources", sources}});
+    write_json_file(config_.output / kJournalName,
+                    {{"version", kJournalVersion},
+                     {"settings", settings_},
+                     {"position", to_json(state.position)},
+                     {"train", entry(state.train, train)},
+                     {"validation", entry(state.validation, validation)},
+                     {"counts", to_json(state.counts)},
+                     {"sources", sources}});
   }
 
   void load(const Json& journal, Progressed& state, std::vector<FileRead>& reads) const {
@@ -375,6 +307,7 @@ class Preparation {
   }
 
   const CorpusConfig& config_;
+  const ShardFormat format_ = config_.format == "llmc" ? ShardFormat::kLlmC : ShardFormat::kNanoGpt;
   std::unique_ptr<text::Tokenizer> tokenizer_;
   CorpusFiles files_;
   Json settings_;

@@ -8,6 +8,7 @@
 
 #include "xsa/base/hash.h"
 #include "xsa/base/parse_json.h"
+#include "xsa/data/corpus_folder.h"
 #include "xsa/data/prepare.h"
 #include "xsa/data/source.h"
 
@@ -15,9 +16,6 @@ namespace xsa::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// In a folder that xsa prepare is at work on.
-constexpr const char* kJournalName = "journal.json";
 
 /// "fineweb_train_000001.bin" -> fineweb, train, 000001, bin
 std::set<std::string> words_of(const fs::path& file) {

@@ -15,6 +15,7 @@
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
+#include "xsa/base/signals.h"
 
 namespace xsa::data {
 namespace {
@@ -166,10 +167,9 @@ void SplitWriter::close_shard() {
   if (!open_) return;
   open_->finish();
   open_.reset();
-  hashes_.resize(static_cast<std::size_t>(state_.shards));
-  hashes_.push_back(std::make_unique<FileHash>(path_of(state_.shards)));
-  if (hashes_.size() > kHashers) {
-    const auto& oldest = hashes_[hashes_.size() - 1 - kHashers];
+  finished_.push_back({"", std::make_unique<FileHash>(path_of(state_.shards))});
+  if (finished_.size() > kHashers) {
+    const auto& oldest = finished_[finished_.size() - 1 - kHashers].hash;
     if (oldest) oldest->hex();
   }
   ++state_.shards;
@@ -180,15 +180,9 @@ void SplitWriter::restore(const SplitState& state) {
   // A part of an open shard may not be in its file yet, so that it cannot be opened anew.
   const bool is_open = open_ && state.shards == state_.shards && state.open_tokens > 0;
   if (!is_open) open_.reset();
-  hashes_.resize(std::min(hashes_.size(), static_cast<std::size_t>(state.shards)));
-  for (std::int64_t shard = 0; shard < state.shards; ++shard) {
-    const fs::path path = path_of(shard);
-    std::error_code error;
-    const auto bytes = static_cast<std::int64_t>(fs::file_size(path, error));
-    const std::int64_t expected = file_bytes(format_, shard_tokens_);
-    check(!error && bytes == expected, path.string(), ": expected a finished shard of ", expected,
-          " bytes, got ", error ? error.message() : cat(bytes), "; begin anew with --overwrite");
-  }
+  for (std::int64_t shard = 0; shard < state.shards; ++shard)
+    check_token_file(path_of(shard), format_, shard_tokens_);
+  finished_.resize(static_cast<std::size_t>(state.shards));
   if (is_open) {
     open_->cut(state.open_tokens);
     state_ = state;
@@ -203,28 +197,54 @@ void SplitWriter::restore(const SplitState& state) {
   if (state.open_tokens > 0) open_.emplace(path_of(state.shards), format_, state.open_tokens);
 }
 
+std::vector<std::string> SplitWriter::sha256() const {
+  std::vector<std::string> hashes;
+  for (const Finished& shard : finished_) {
+    hashes.push_back(shard.expected);
+    try {
+      if (shard.hash) hashes.back() = shard.hash->hex();
+    } catch (const Interrupted&) {  // the shard is saved nevertheless
+    }
+  }
+  return hashes;
+}
+
+void SplitWriter::expect(const std::vector<std::string>& sha256) {
+  for (std::size_t i = 0; i < finished_.size(); ++i) finished_[i].expected = sha256[i];
+}
+
 Json SplitWriter::finish(const std::function<void(const fs::path&)>& hashing) {
   close_shard();
-  hashes_.resize(static_cast<std::size_t>(state_.shards));
   Json shards = Json::array();
   std::int64_t rest = state_.tokens;
   for (std::int64_t shard = 0; shard < state_.shards; ++shard) {
-    auto& hash = hashes_[static_cast<std::size_t>(shard)];
+    auto& [expected, hash] = finished_[static_cast<std::size_t>(shard)];
     if (!hash) hash = std::make_unique<FileHash>(path_of(shard));
     if (hashing)
       for (hashing(path_of(shard)); !hash->done(); hashing(path_of(shard)))
         std::this_thread::sleep_for(kHashPoll);
+    check(expected.empty() || expected == hash->hex(), path_of(shard).string(),
+          ": expected SHA-256 ", expected, ", got ", hash->hex(),
+          ": it was changed after it was written; begin anew with --overwrite");
     const std::int64_t tokens = std::min(rest, shard_tokens_);
     rest -= tokens;
     shards.push_back({{"file", path_of(shard).filename().string()},
                       {"tokens", tokens},
                       {"sha256", hash->hex()}});
   }
-  hashes_.clear();
+  finished_.clear();
   return {{"documents", state_.documents},
           {"bytes", state_.bytes},
           {"tokens", state_.tokens},
           {"shards", shards}};
+}
+
+void check_token_file(const fs::path& path, ShardFormat format, std::int64_t tokens) {
+  std::error_code error;
+  const auto bytes = static_cast<std::int64_t>(fs::file_size(path, error));
+  const std::int64_t expected = file_bytes(format, tokens);
+  check(!error && bytes == expected, path.string(), ": expected a finished shard of ", expected,
+        " bytes, got ", error ? error.message() : cat(bytes), "; begin anew with --overwrite");
 }
 
 bool is_token_file(const std::string& name) {

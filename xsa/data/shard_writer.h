@@ -78,8 +78,14 @@ class SplitWriter {
   /// removed. Throws Error where a finished shard is missing or has another size.
   void restore(const SplitState& state);
 
+  /// Of the finished shards, waiting for it; "" of one that a signal kept from being hashed.
+  std::vector<std::string> sha256() const;
+  /// What sha256() was when another process left the restored state: one for each finished shard.
+  void expect(const std::vector<std::string>& sha256);
+
   /// The manifest's entry: {"documents", "bytes", "tokens", "shards": [{"file", "tokens",
   /// "sha256"}]}. Calls `hashing` with each file, again and again while its hash is not done.
+  /// Throws Error for a shard that has another hash than was expected.
   Json finish(const std::function<void(const std::filesystem::path&)>& hashing = {});
 
  private:
@@ -92,8 +98,15 @@ class SplitWriter {
   std::int64_t shard_tokens_;
   SplitState state_;
   std::optional<ShardWriter> open_;
-  std::vector<std::unique_ptr<FileHash>> hashes_;  // of finished shards; null: not begun
+  struct Finished {
+    std::string expected;            // "": not known
+    std::unique_ptr<FileHash> hash;  // null: not begun
+  };
+  std::vector<Finished> finished_;  // shards
 };
+
+/// Throws Error where a finished token file is missing or has another size.
+void check_token_file(const std::filesystem::path& path, ShardFormat format, std::int64_t tokens);
 
 /// Whether SplitWriter may have written a file of this name.
 bool is_token_file(const std::string& name);

@@ -1,0 +1,98 @@
+#include "xsa/data/corpus_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "xsa/base/file.h"
+#include "xsa/base/parse_json.h"
+#include "xsa/data/prepare.h"
+#include "xsa/data/shard_writer.h"
+
+namespace xsa::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a kill left of the first journal.
+bool begins_a_journal(const fs::path& path) {
+  const std::string start = Json({{"version", kJournalVersion}}).dump(2);
+  const std::string text = read_file(path);
+  const std::string_view begin =
+      std::string_view(start).substr(0, start.find_last_not_of("\n}") + 1);
+  return text.starts_with(begin) || begin.starts_with(text);
+}
+
+/// The files of a folder. `recorded`: it holds a record of ours. Throws UsageError where there are
+/// others than ours, or files of ours without a record.
+std::vector<fs::path> own_files(const fs::path& folder, bool recorded) {
+  const auto partial = [](const char* name) { return std::string(name) + ".partial"; };
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours =
+        entry.is_regular_file() &&
+        (recorded ? is_token_file(name) || name == kManifestName || name == kJournalName ||
+                        name == partial(kManifestName) || name == partial(kJournalName)
+                  : name == partial(kJournalName) && begins_a_journal(entry.path()));
+    check_usage(ours, folder.string(),
+                ": expected an empty folder, or one that xsa prepare made, but it holds ", name,
+                "; name another folder with --output");
+    files.push_back(entry.path());
+  }
+  return files;
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const fs::path& folder)
+    : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  check(fd_ >= 0, folder.string(), ": cannot open: ", std::strerror(errno));
+  const bool locked = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+  const int reason = errno;
+  if (!locked) ::close(fd_);
+  check_usage(locked || reason != EWOULDBLOCK, folder.string(),
+              ": another xsa prepare is at work in this folder; wait for it, or name another");
+  check(locked, folder.string(), ": cannot lock: ", std::strerror(reason));
+}
+
+FolderLock::~FolderLock() { ::close(fd_); }
+
+Json record_in(const fs::path& folder, const char* name, bool replaced) {
+  const fs::path path = folder / name;
+  if (!fs::exists(path)) return nullptr;
+  const std::string text = read_file(path);
+  Json record = try_parse_json(text);
+  if (record.is_discarded() && !Json::accept(text)) {
+    if (replaced) return record;
+    own_files(folder, /*recorded=*/true);  // with others there, --overwrite would not help
+    throw damaged(path);
+  }
+  const bool ours = record.is_object() && record.contains("sources") &&
+                    record.contains("settings") && record["settings"].contains("shard-tokens");
+  check_usage(ours, path.string(), ": expected a file that xsa prepare made, got another; name ",
+              "another folder with --output, or move the file away");
+  return record;
+}
+
+void clear(const fs::path& folder, bool recorded) {
+  std::vector<fs::path> files = own_files(folder, recorded);
+  // The record goes last: a kill in between leaves a folder that can be cleared again.
+  std::stable_partition(files.begin(), files.end(), [](const fs::path& file) {
+    return is_token_file(file.filename().string());
+  });
+  for (const fs::path& file : files) fs::remove(file);
+}
+
+Error damaged(const fs::path& path) {
+  return Error(cat(path.string(), ": expected a whole record of xsa prepare, got a damaged one",
+                   "; add --overwrite to begin anew"));
+}
+
+}  // namespace xsa::data
