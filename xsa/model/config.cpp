@@ -62,11 +62,14 @@ std::vector<bool> exclusive(const ModelConfig& config) {
 
 }  // namespace
 
-double ModelConfig::layer_strength(std::int64_t layer) const {
+bool ModelConfig::is_exclusive(std::int64_t layer) const {
   check_usage(layer >= 0 && layer < layers, "model: expected a layer in [0, ", layers, "), got ",
               layer);
-  if (attention == "standard") return 0.0;
-  return exclusive(*this)[static_cast<std::size_t>(layer)] ? strength : 0.0;
+  return attention == "exclusive" && exclusive(*this)[static_cast<std::size_t>(layer)];
+}
+
+double ModelConfig::layer_strength(std::int64_t layer) const {
+  return is_exclusive(layer) ? strength : 0.0;
 }
 
 void ModelConfig::validate() const {

@@ -21,8 +21,13 @@ struct ModelConfig {
   std::string attention = "exclusive";
   std::string exclusive_layers = "all";
   double strength = 1.0;
+  std::string learned_strength = "none";
+  std::int64_t sink_tokens = 0;
+  bool sink_logits = false;
+  bool output_gate = false;
   std::string norm = "layernorm";
   double norm_eps = 1e-5;
+  std::int64_t gated_norm = 0;  // 0: none
   std::string feed_forward = "gelu";
   std::int64_t feed_forward_width = 0;  // 0: 4 width
   std::string position = "rope";
@@ -51,8 +56,22 @@ struct ModelConfig {
           "numbers as '0,3'");
     field("strength", self.strength,
           "share of the own value's direction that is removed: 1 is the paper", between(-100, 100));
+    field("learned_strength", self.learned_strength,
+          "exclusive layers learn their strength, from the value of strength on: one of each head, "
+          "or of each token and head",
+          one_of({"none", "head", "token"}));
+    field("sink_tokens", self.sink_tokens,
+          "learned keys and values in front of each layer's, seen whatever window or document",
+          between(0, 1024));
+    field("sink_logits", self.sink_logits,
+          "a learned logit of each head in its softmax, with no value behind it");
+    field("output_gate", self.output_gate,
+          "each layer's attention output times sigmoid(x W), x the layer's normalised input");
     field("norm", self.norm, "kind of norm", one_of({"layernorm"}));
     field("norm_eps", self.norm_eps, "added to the variance in norms", above(0));
+    field("gated_norm", self.gated_norm,
+          "rank of the gate behind the norms: y sigmoid(W_up silu(W_down y)); 0: none",
+          at_least(0));
     field("feed_forward", self.feed_forward,
           "kind of feed-forward layer; gelu_tanh: GELU's tanh formula, as GPT-2",
           one_of({"gelu", "gelu_tanh"}));
@@ -73,7 +92,9 @@ struct ModelConfig {
   std::int64_t inner_width() const {
     return feed_forward_width == 0 ? 4 * width : feed_forward_width;
   }
-  /// Strength of a layer's exclusion: 0 where it is standard.
+  /// Whether a layer's attention is exclusive. Throws UsageError for a layer that does not exist.
+  bool is_exclusive(std::int64_t layer) const;
+  /// Strength of a layer's exclusion, where it is learned the initial one: 0 where it is standard.
   double layer_strength(std::int64_t layer) const;
   /// Throws UsageError for fields that do not fit together. vocab_size must be resolved.
   void validate() const;

@@ -55,12 +55,13 @@ at::Tensor positions_of(std::span<const Segment> segments, std::int64_t tokens) 
 
 }  // namespace
 
-SequenceCache::SequenceCache(const ModelConfig& config, std::int64_t capacity) {
+SequenceCache::SequenceCache(const ModelConfig& config, std::int64_t capacity)
+    : sinks_(config.sink_tokens) {
   check_usage(capacity >= 0 && capacity <= config.context,
               "SequenceCache: expected a capacity of 1 to ", config.context,
               " tokens, the context, got ", capacity, "; a model knows no positions beyond it");
   keys_values_ = at::empty({config.layers, 2 * config.key_heads(),
-                            capacity == 0 ? config.context : capacity, config.head_dim},
+                            sinks_ + (capacity == 0 ? config.context : capacity), config.head_dim},
                            at::kFloat);
 }
 
@@ -75,18 +76,24 @@ void SequenceCache::copy_from(const SequenceCache& other) {
               capacity(), " tokens, got ", other.length_);
   length_ = other.length_;
   const c10::InferenceMode guard;
-  keys_values_.narrow(2, 0, length_).copy_(other.keys_values_.narrow(2, 0, length_));
+  const std::int64_t filled = sinks_ + length_;
+  if (length_ > 0) keys_values_.narrow(2, 0, filled).copy_(other.keys_values_.narrow(2, 0, filled));
 }
 
 Decoder::Decoder(const Gpt& model, at::ScalarType type) : config_(model.config()) {
   check_usage(type == at::kFloat || type == at::kBFloat16,
               "Decoder: expected weights as Float or BFloat16, got ", type);
   const Weights weights(model, type);
-  const auto norm = [&](const std::string& name) {
-    return Norm{weights.vector(name + ".weight"), weights.vector(name + ".bias")};
-  };
   const auto linear = [&](const std::string& name) {
     return Linear{weights.matrix(name + ".weight"), weights.vector(name + ".bias")};
+  };
+  const auto norm = [&](const std::string& name) {
+    return Norm{weights.vector(name + ".weight"), weights.vector(name + ".bias"),
+                linear(name + ".gate_down"), linear(name + ".gate_up")};
+  };
+  const auto sinks = [&](const std::string& attention) {
+    const at::Tensor key = weights.vector(attention + "sink_key");
+    return key.defined() ? at::cat({key, weights.vector(attention + "sink_value")}) : key;
   };
   embedding_ = weights.matrix(kEmbedding);
   positions_ = weights.matrix(kPositions);
@@ -100,7 +107,12 @@ Decoder::Decoder(const Gpt& model, at::ScalarType type) : config_(model.config()
                        .attention_out = linear(block + "attn.c_proj"),
                        .up = linear(block + "mlp.c_fc"),
                        .down = linear(block + "mlp.c_proj"),
-                       .strength = config_.layer_strength(layer)});
+                       .strength = config_.layer_strength(layer),
+                       .sinks = sinks(block + "attn."),
+                       .sink_logits = weights.vector(block + "attn.sink_logits"),
+                       .head_strength = weights.vector(block + "attn.strength"),
+                       .token_strength = linear(block + "attn.c_strength"),
+                       .gate = linear(block + "attn.c_gate")});
   }
   final_norm_ = norm("transformer.ln_f");
   if (config_.position == "rope")
@@ -108,7 +120,13 @@ Decoder::Decoder(const Gpt& model, at::ScalarType type) : config_(model.config()
 }
 
 at::Tensor Decoder::normalize(const Norm& norm, const at::Tensor& x) const {
-  return at::layer_norm(x, norm.weight.sizes(), norm.weight, norm.bias, config_.norm_eps);
+  return gated(norm,
+               at::layer_norm(x, norm.weight.sizes(), norm.weight, norm.bias, config_.norm_eps));
+}
+
+at::Tensor Decoder::gated(const Norm& norm, at::Tensor y) const {
+  if (norm.gate_down.weight.defined()) y.mul_(norm.gate_up(at::silu(norm.gate_down(y))).sigmoid_());
+  return y;
 }
 
 void Decoder::check(const at::Tensor& tokens, std::span<const Segment> segments) const {
@@ -161,14 +179,17 @@ at::Tensor Decoder::forward(const at::Tensor& tokens, std::span<const Segment> s
   const auto add = [&](const at::Tensor& branch, const Norm& norm) {
     std::tie(normed, x) =
         op::add_layer_norm(branch, x, norm.weight, optional(norm.bias), config_.norm_eps);
+    normed = gated(norm, normed);
   };
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
     const Block& block = blocks_[layer];
     at::Tensor attended = attention(normed, layer, rope, segments);
     if (rows.defined() && layer + 1 == blocks_.size()) {
       attended = attended.index_select(0, rows);
+      normed = normed.index_select(0, rows);
       x = x.index_select(0, rows);
     }
+    if (block.gate.weight.defined()) attended.mul_(block.gate(normed).sigmoid_());
     add(block.attention_out(attended), block.norm_2);
     at::Tensor inner = block.up(normed);
     at::gelu_(inner, gelu_formula(config_));
@@ -195,15 +216,26 @@ at::Tensor Decoder::attention(const at::Tensor& normed, std::size_t layer, const
   options.strength = block.strength;
   if (config_.window > 0) options.window = config_.window;
 
+  options.num_sink_keys = config_.sink_tokens;
+  options.sink_logits = optional(block.sink_logits);
+  options.learned_strength = optional(block.head_strength);
+  at::Tensor strength;  // [N, H], where each token has its own
+  if (block.token_strength.weight.defined()) strength = block.token_strength(normed);
+
   const at::Tensor joined = at::empty({normed.size(0), heads * config_.head_dim}, at::kFloat);
   std::int64_t first = 0;
   for (const Segment& segment : segments) {
-    const std::int64_t before = segment.cache->length(), after = before + segment.length;
+    const std::int64_t before = config_.sink_tokens + segment.cache->length();
+    const std::int64_t after = before + segment.length;
     const at::Tensor own = qkv.narrow(2, first, segment.length);
     const at::Tensor all =
         segment.cache->keys_values_.select(0, static_cast<std::int64_t>(layer)).unsqueeze(0);
+    if (segment.cache->length() == 0 && block.sinks.defined())
+      all.narrow(2, 0, config_.sink_tokens).copy_(block.sinks);
     all.narrow(2, before, segment.length).copy_(own.narrow(1, heads, 2 * kv_heads));
     const at::Tensor seen = all.narrow(2, 0, after);  // [1, 2 K, S, D]
+    if (strength.defined())
+      options.learned_strength = strength.narrow(0, first, segment.length).t().unsqueeze(0);
     const at::Tensor z = op::attention(own.narrow(1, 0, heads), seen.narrow(1, 0, kv_heads),
                                        seen.narrow(1, kv_heads, kv_heads), options)
                              .z;

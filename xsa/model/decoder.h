@@ -15,7 +15,8 @@
 
 namespace xsa::model {
 
-/// Keys and values of one sequence, all layers. A copy shares the memory.
+/// Keys and values of one sequence, all layers, behind those of the layers' sink tokens. A copy
+/// shares the memory.
 class SequenceCache {
  public:
   /// Room for `capacity` tokens, at most the context; 0: the context. Memory is touched as it
@@ -23,7 +24,7 @@ class SequenceCache {
   explicit SequenceCache(const ModelConfig& config, std::int64_t capacity = 0);
 
   std::int64_t length() const { return length_; }
-  std::int64_t capacity() const { return keys_values_.size(2); }
+  std::int64_t capacity() const { return keys_values_.size(2) - sinks_; }
   /// Forgets all but the first `length` tokens. Throws UsageError for more than there are.
   void truncate(std::int64_t length);
   /// Becomes as long as `other`, with its content. Throws UsageError where there is no room.
@@ -31,7 +32,10 @@ class SequenceCache {
 
  private:
   friend class Decoder;
-  at::Tensor keys_values_;  // [L, 2 K, capacity, D] fp32: a layer's key heads, then its value heads
+  // [L, 2 K, n + capacity, D] fp32: a layer's key heads, then its value heads. The decoder writes
+  // the n sinks with a sequence's first tokens.
+  at::Tensor keys_values_;
+  std::int64_t sinks_;
   std::int64_t length_ = 0;
 };
 
@@ -65,11 +69,16 @@ class Decoder {
  private:
   struct Norm {
     at::Tensor weight, bias;
+    Linear gate_down, gate_up;  // weights undefined where there are none
   };
   struct Block {
     Norm norm_1, norm_2;
     Linear qkv, attention_out, up, down;
     double strength;
+    // Undefined where there are none.
+    at::Tensor sinks;  // [2 K, n, D], as a cache has them
+    at::Tensor sink_logits, head_strength;
+    Linear token_strength, gate;
   };
 
   void check(const at::Tensor& tokens, std::span<const Segment> segments) const;
@@ -77,6 +86,7 @@ class Decoder {
   at::Tensor attention(const at::Tensor& normed, std::size_t layer, const RopeTables& rope,
                        std::span<const Segment> segments) const;
   at::Tensor normalize(const Norm& norm, const at::Tensor& x) const;
+  at::Tensor gated(const Norm& norm, at::Tensor y) const;
 
   ModelConfig config_;
   at::Tensor embedding_, positions_;

@@ -48,13 +48,24 @@ at::Tensor Gpt::Affine::operator()(const at::Tensor& x) const {
 }
 
 at::Tensor Gpt::Norm::operator()(const at::Tensor& x) const {
-  return at::layer_norm(x, weight.sizes(), weight, bias, eps);
+  return gated(at::layer_norm(x, weight.sizes(), weight, bias, eps));
 }
 
 std::pair<at::Tensor, at::Tensor> Gpt::Norm::after_adding(const at::Tensor& branch,
                                                           const at::Tensor& x) const {
   const auto given_bias = bias.defined() ? std::optional(bias) : std::nullopt;
-  return op::add_layer_norm(branch, x, weight, given_bias, eps);
+  auto [y, sum] = op::add_layer_norm(branch, x, weight, given_bias, eps);
+  return {gated(y), std::move(sum)};
+}
+
+// GatedNorm (arXiv 2601.22966): y sigmoid(W_up silu(W_down y)).
+at::Tensor Gpt::Norm::gated(const at::Tensor& y) const {
+  if (!gate_down.defined()) return y;
+  return y * at::linear(at::silu(at::linear(y, gate_down)), gate_up).sigmoid();
+}
+
+at::Tensor Gpt::Block::learned_strength(const at::Tensor& normed) const {
+  return token_strength.weight.defined() ? token_strength(normed).transpose(1, 2) : head_strength;
 }
 
 namespace {
@@ -93,7 +104,13 @@ Gpt::Gpt(const ModelConfig& config, const std::optional<std::uint64_t>& seed) : 
                        .attention_out = affine(block + "attn.c_proj"),
                        .up = affine(block + "mlp.c_fc"),
                        .down = affine(block + "mlp.c_proj"),
-                       .strength = config_.layer_strength(layer)});
+                       .strength = config_.layer_strength(layer),
+                       .sink_key = find(block + "attn.sink_key"),
+                       .sink_value = find(block + "attn.sink_value"),
+                       .sink_logits = find(block + "attn.sink_logits"),
+                       .head_strength = find(block + "attn.strength"),
+                       .token_strength = affine(block + "attn.c_strength"),
+                       .gate = affine(block + "attn.c_gate")});
   }
   final_norm_ = norm("transformer.ln_f");
   if (config_.position == "rope")
@@ -111,7 +128,11 @@ Gpt::Affine Gpt::affine(const std::string& name) const {
 }
 
 Gpt::Norm Gpt::norm(const std::string& name) const {
-  return {find(name + ".weight"), find(name + ".bias"), config_.norm_eps};
+  return {.weight = find(name + ".weight"),
+          .bias = find(name + ".bias"),
+          .gate_down = find(name + ".gate_down.weight"),
+          .gate_up = find(name + ".gate_up.weight"),
+          .eps = config_.norm_eps};
 }
 
 void Gpt::check_tokens(const at::Tensor& tokens) const {
@@ -154,9 +175,15 @@ at::Tensor places(const at::Tensor& cu_seqlens, const at::Tensor& tokens) {
   return (at::arange(tokens.numel(), at::kLong) - own_begin).view_as(tokens);
 }
 
-/// x [B, H, T, D] as [1, H, B T, D], in the same memory where x's rows lie one after another.
+/// x [B, H, T, D] as [1, H, B T, D], in the same memory where x's rows lie one after another; or
+/// [B, H, T] as [1, H, B T].
 at::Tensor as_one_row(const at::Tensor& x) {
   return x.transpose(1, 2).flatten(0, 1).unsqueeze(0).transpose(1, 2);
+}
+
+/// x [B, K, T, D] with sinks [K, n, D] in front of each sequence: [B, K, n + T, D].
+at::Tensor behind(const at::Tensor& sinks, const at::Tensor& x) {
+  return at::cat({sinks.unsqueeze(0).expand({x.size(0), -1, -1, -1}), x}, 2);
 }
 
 }  // namespace
@@ -190,13 +217,25 @@ at::Tensor Gpt::attention(const at::Tensor& normed, std::int64_t layer,
   options.is_causal = true;
   options.strength = block.strength;
   if (config_.window > 0) options.window = config_.window;
+  at::Tensor learned_strength = block.learned_strength(normed);
   if (cu_seqlens.defined()) {
     options.cu_seqlens = cu_seqlens;
     for (at::Tensor* heads : {&q, &k, &v}) *heads = as_one_row(*heads);
+    if (learned_strength.defined() && learned_strength.dim() == 3)
+      learned_strength = as_one_row(learned_strength);
+  }
+  if (learned_strength.defined()) options.learned_strength = learned_strength;
+  if (block.sink_logits.defined()) options.sink_logits = block.sink_logits;
+  if (block.sink_key.defined()) {
+    options.num_sink_keys = config_.sink_tokens;
+    k = behind(block.sink_key, k), v = behind(block.sink_value, v);
   }
   const auto [z, lse, c] = op::attention(q, k, v, options);
-  if (observe) observe({layer, block.strength, q, k, v, z, lse, c});
-  const at::Tensor joined = z.transpose(1, 2).reshape({normed.size(0), normed.size(1), -1});
+  if (observe)
+    observe({layer, block.strength, q, k, v, z, lse, c, config_.sink_tokens, block.sink_logits,
+             learned_strength});
+  at::Tensor joined = z.transpose(1, 2).reshape({normed.size(0), normed.size(1), -1});
+  if (block.gate.weight.defined()) joined = joined * block.gate(normed).sigmoid();
   return block.attention_out(joined);  // [B, T, H D] -> [B, T, C]
 }
 

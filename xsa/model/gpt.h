@@ -21,14 +21,17 @@ namespace xsa::model {
 struct NamedTensor {
   std::string name;  // NanoGPT's: "transformer.h.0.attn.c_attn.weight" (docs/model.md lists them)
   at::Tensor tensor;
-  bool decay;  // matrices only: one-dimensional parameters are not decayed
+  bool decay;  // matrices only: vectors and sinks are not decayed
 };
 
 /// What one layer's attention saw and gave; shapes as in op/attention.h.
 struct AttentionTrace {
   std::int64_t layer;
-  double strength;
+  double strength;  // where it is learned, the initial one
   at::Tensor q, k, v, z, lse, c;
+  std::int64_t num_sink_keys = 0;    // in front of k and v, S = T + n: own_offset is S - T
+  at::Tensor sink_logits = {};       // [H]; undefined: none
+  at::Tensor learned_strength = {};  // [H] or [B, H, T]; undefined: strength counts
 };
 using AttentionObserver = std::function<void(const AttentionTrace&)>;
 
@@ -73,17 +76,26 @@ class Gpt {
     at::Tensor operator()(const at::Tensor& x) const;
   };
   struct Norm {
-    at::Tensor weight, bias;
+    at::Tensor weight, bias, gate_down, gate_up;  // gates: undefined where there are none
     double eps;
     at::Tensor operator()(const at::Tensor& x) const;
     /// (the norm of branch + x, branch + x), in one pass.
     std::pair<at::Tensor, at::Tensor> after_adding(const at::Tensor& branch,
                                                    const at::Tensor& x) const;
+
+   private:
+    at::Tensor gated(const at::Tensor& y) const;
   };
   struct Block {
     Norm norm_1, norm_2;
     Affine qkv, attention_out, up, down;
     double strength;
+    // Undefined where there are none.
+    at::Tensor sink_key, sink_value, sink_logits, head_strength;
+    Affine token_strength, gate;
+
+    /// normed [B, T, C] -> [H] or [B, H, T]; undefined where the strength is not learned.
+    at::Tensor learned_strength(const at::Tensor& normed) const;
   };
 
   at::Tensor find(const std::string& name) const;

@@ -14,6 +14,14 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
     specs.push_back({name + ".weight", {config.width}, 1, 0});
     if (config.bias) specs.push_back({name + ".bias", {config.width}, 0, 0});
   };
+  const auto gated_norm = [&](const std::string& name) {
+    norm(name);
+    if (config.gated_norm == 0) return;
+    specs.push_back(
+        {name + ".gate_down.weight", {config.gated_norm, config.width}, 0, config.init_std});
+    specs.push_back(
+        {name + ".gate_up.weight", {config.width, config.gated_norm}, 0, config.init_std});
+  };
   const auto linear = [&](const std::string& name, std::int64_t out, std::int64_t in, double std) {
     specs.push_back({name + ".weight", {out, in}, 0, std});
     if (config.bias) specs.push_back({name + ".bias", {out}, 0, 0});
@@ -23,20 +31,41 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
   const std::int64_t heads_width = config.heads * config.head_dim;
   const std::int64_t qkv_width = heads_width + 2 * config.key_heads() * config.head_dim;
 
+  // What attention has beyond the paper's, each where its setting is on.
+  const auto variants = [&](const std::string& attention, bool is_exclusive) {
+    if (config.sink_tokens > 0)
+      for (const char* sinks : {"sink_key", "sink_value"})
+        specs.push_back({attention + sinks,
+                         {config.key_heads(), config.sink_tokens, config.head_dim},
+                         0,
+                         config.init_std});
+    if (config.sink_logits) specs.push_back({attention + "sink_logits", {config.heads}, 0, 0});
+    if (is_exclusive && config.learned_strength == "head")
+      specs.push_back({attention + "strength", {config.heads}, config.strength, 0});
+    if (is_exclusive && config.learned_strength == "token") {
+      specs.push_back({attention + "c_strength.weight", {config.heads, config.width}, 0, 0});
+      specs.push_back({attention + "c_strength.bias", {config.heads}, config.strength, 0});
+    }
+    if (config.output_gate)
+      specs.push_back(
+          {attention + "c_gate.weight", {heads_width, config.width}, 0, config.init_std});
+  };
+
   specs.push_back({kEmbedding, {config.vocab_size, config.width}, 0, config.init_std});
   if (config.position == "learned")
     specs.push_back({kPositions, {config.context, config.width}, 0, config.init_std});
   if (config.embedding_norm) norm("transformer.ln_e");
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::string block = block_prefix(layer);
-    norm(block + "ln_1");
+    gated_norm(block + "ln_1");
     linear(block + "attn.c_attn", qkv_width, config.width, config.init_std);
+    variants(block + "attn.", config.is_exclusive(layer));
     linear(block + "attn.c_proj", config.width, heads_width, residual_std);
-    norm(block + "ln_2");
+    gated_norm(block + "ln_2");
     linear(block + "mlp.c_fc", config.inner_width(), config.width, config.init_std);
     linear(block + "mlp.c_proj", config.width, config.inner_width(), residual_std);
   }
-  norm("transformer.ln_f");
+  gated_norm("transformer.ln_f");
   if (!config.tied_head)
     specs.push_back({kHead, {config.vocab_size, config.width}, 0, config.init_std});
   return specs;
@@ -61,6 +90,7 @@ ModelCount count(const ModelConfig& config) {
     const auto beyond = static_cast<double>(config.context - config.window);
     pairs -= beyond * (beyond + 1) / 2 / static_cast<double>(config.context);
   }
+  pairs += static_cast<double>(config.sink_tokens);  // seen by all
   const double attention =
       static_cast<double>(config.layers * config.heads * config.head_dim) * 4 * pairs;
   result.forward_flops_per_token = 2 * static_cast<double>(multiplied) + attention;

@@ -12,7 +12,7 @@ namespace xsa::model {
 
 struct ParameterSpec {
   std::string name;
-  std::vector<std::int64_t> sizes;  // matrices [out, in], vectors [width]
+  std::vector<std::int64_t> sizes;  // matrices [out, in], vectors [width], sinks [K, n, D]
   double mean = 0, std = 0;         // initial values are normal; constant where std = 0
 
   bool is_matrix() const { return sizes.size() == 2; }
