@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "tests/support/temp_folder.h"
+#include "xsa/base/signals.h"
 
 namespace xsa {
 namespace {
@@ -39,6 +41,44 @@ TEST(ReadFile, NamesThePathAndTheReason) {
               AllOf(HasSubstr((folder / "none").string()), HasSubstr("No such file")));
   EXPECT_THAT(error_of([&] { read_file(folder.path()); }),
               AllOf(HasSubstr(folder.path().string()), HasSubstr("Is a directory")));
+}
+
+TEST(ReadFile, TakesAPipeToTheEndOfItsWriter) {
+  const TempFolder folder;
+  const auto path = folder / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::ofstream out(path);
+    out << "one " << std::flush;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    out << "two";
+  });
+  EXPECT_EQ(read_file(path), "one two");
+  writer.join();
+}
+
+TEST(ReadFile, OfAPipeEndsWhenAskedToStop) {
+  const TempFolder folder;
+  const auto path = folder / "pipe", plain = folder.write("a", "text");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);  // what goes on waiting ends by this
+    install_stop_handlers();
+    ::raise(SIGTERM);
+    if (read_file(plain) != "text") ::_exit(1);  // state may be read while a run stops
+    try {
+      read_file(path);
+    } catch (const Interrupted& stopped) {
+      ::_exit(stopped.exit_code());
+    }
+    ::_exit(2);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 143);
 }
 
 TEST(AtomicWrite, ReplacesTheFileAndMakesMissingFolders) {
@@ -134,6 +174,9 @@ TEST(MappedFile, KeepsItsBytesWhenMovedAndWhenTheFileIsReplaced) {
 
 TEST(MappedFile, RefusesWhatIsNoFile) {
   const TempFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(error_of([&] { MappedFile(folder / "pipe"); }), HasSubstr("regular file"));
+  EXPECT_THAT(error_of([&] { RandomAccessFile(folder / "pipe"); }), HasSubstr("regular file"));
   EXPECT_THAT(error_of([&] { MappedFile{folder.path()}; }), HasSubstr("expected a regular file"));
   EXPECT_THAT(error_of([&] { MappedFile{folder / "none"}; }), HasSubstr("No such file"));
 }

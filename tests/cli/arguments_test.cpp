@@ -9,7 +9,9 @@
 namespace xsa::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string usage_error(const std::vector<std::string>& words) {
   return xsa::testing::error_of<UsageError>([&] { parse(words); });
@@ -31,6 +33,16 @@ TEST(Arguments, NameTheNearestMatchOfAnUnknownFlagOrCommand) {
   EXPECT_THAT(usage_error({"comprae"}), HasSubstr("did you mean 'compare'?"));
   EXPECT_THAT(usage_error({"train", "--resmue"}), HasSubstr("did you mean '--resume'?"));
   EXPECT_THAT(usage_error({"compare", "a.toml", "b.toml"}), HasSubstr("b.toml"));
+}
+
+TEST(Arguments, AreNotSuggestedWhereTheyHaveNoFlag) {
+  EXPECT_THAT(usage_error({"tokenize", "--file", "x"}),
+              AllOf(HasSubstr("--file"), Not(HasSubstr("did you mean"))));
+}
+
+TEST(Arguments, RefuseAnEmptyListOfTasks) {
+  EXPECT_THAT(usage_error({"eval", "model", "--tasks", ""}), HasSubstr("--tasks: expected"));
+  EXPECT_THAT(usage_error({"eval", "model", "--tasks="}), HasSubstr("--tasks"));
 }
 
 TEST(Arguments, RefuseAMissingValue) {

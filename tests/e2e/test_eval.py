@@ -184,11 +184,12 @@ def test_records_of_a_task_that_is_not_asked_are_refused(xsa, gpt2):
     [
         ([], "expected --data DIR"),
         (["--data", "records"], "expected a model"),
-        (["none", "--data", "records"], "expected a folder: a checkpoint"),
+        (["none", "--data", "records"], "expected a run"),
         (["GPT2", "--tasks", "piqa,pica", "--data", "records"], "pica"),
         (["GPT2", "--tasks", "piqa"], "piqa"),
         (["GPT2", "--text", "nothing.txt"], "nothing.txt"),
         (["GPT2", "--text", "empty.txt"], "empty file"),
+        (["GPT2", "--text", "binary.bin"], "binary.bin: expected text, got binary data"),
         (["GPT2", "--text", "text.txt", "--batch-size", "0"], "--batch-size"),
         (["GPT2", "--tasks", "piqa", "--data", "records", "--output", "text.txt"], "text.txt"),
     ],
@@ -196,6 +197,7 @@ def test_records_of_a_task_that_is_not_asked_are_refused(xsa, gpt2):
 def test_what_cannot_be_done_is_said(xsa, gpt2, words, text):
     write_piqa(xsa.folder / "records", 2)
     (xsa.folder / "empty.txt").write_text("")
+    (xsa.folder / "binary.bin").write_bytes(bytes(range(128, 256)) * 100)
     words = [str(gpt2) if word == "GPT2" else word for word in words]
     process = xsa.start("eval", *words)
     _, errors = process.communicate()

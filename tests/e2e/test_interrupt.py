@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 import signal
 import time
@@ -59,6 +60,25 @@ def test_a_diagnosis_can_be_stopped(xsa):
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
+
+
+@pytest.mark.parametrize("how, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["tokenize", "pipe"],
+        ["generate", "none", "--prompt-file", "pipe"],
+        ["generate", "none", "--prompts", "pipe"],
+        ["train", "pipe"],
+    ],
+)
+def test_a_wait_for_a_pipe_can_be_stopped(xsa, words, how, code):
+    os.mkfifo(xsa.folder / "pipe")
+    process = xsa.start(*words)
+    time.sleep(1)
+    process.send_signal(how)
+    process.communicate(timeout=60)
+    assert process.returncode == code
 
 
 def test_fresh_processes_train_to_the_same_bits(xsa):

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <cstring>
 #include <fstream>
 
 #include "tests/support/temp_folder.h"
@@ -85,6 +86,27 @@ TEST(Journal, RefusesADamagedLine) {
     std::ofstream(path, std::ios::binary | std::ios::app) << line << "\n";
     EXPECT_THAT(error_of(path), ::testing::HasSubstr("line 4: damaged")) << line;
   }
+}
+
+TEST(Journal, RefusesALineWhoseScoreWasChanged) {
+  const testing::TempFolder folder;
+  const auto path = folder.path() / "scores.jsonl";
+  Journal(path, kHeader, 5).add(two());
+  const std::string whole = read_file(path);
+  for (const auto& [from, to] :
+       {std::pair{"-0.333", "-0.233"}, {"[3,", "[2,"}, {"false", "true"}}) {
+    std::string changed = whole;
+    changed.replace(changed.find(from), std::strlen(from), to);
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << changed;
+    EXPECT_THAT(error_of(path), ::testing::HasSubstr(": damaged")) << from;
+  }
+}
+
+TEST(Journal, LeavesAForeignFileWithoutALineAlone) {
+  const testing::TempFolder folder;
+  const auto path = folder.write("scores.jsonl", "hello");
+  EXPECT_THAT(error_of(path), ::testing::HasSubstr("expected scores of an evaluation"));
+  EXPECT_EQ(read_file(path), "hello");
 }
 
 TEST(Journal, RefusesAFolderInUse) {

@@ -196,7 +196,10 @@ TEST(Gpt2, SaysHowToConvertAPickle) {
 
 TEST(Load, RefusesWhatIsNoFolder) {
   EXPECT_THAT(error_of<UsageError>([&] { load("no-such-folder"); }),
-              AllOf(HasSubstr("no-such-folder"), HasSubstr("expected a folder")));
+              AllOf(HasSubstr("no-such-folder"), HasSubstr("got no folder")));
+  const TempFolder folder;
+  EXPECT_THAT(error_of<UsageError>([&] { load(folder.path()); }),
+              AllOf(HasSubstr("a run"), HasSubstr("a checkpoint"), HasSubstr("config.json")));
 }
 
 /// A checkpoint of the model, with this recipe.

@@ -1,6 +1,7 @@
 #include "xsa/base/file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "xsa/base/error.h"
+#include "xsa/base/signals.h"
 
 namespace xsa {
 namespace {
@@ -18,8 +20,13 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const fs::path& path, std::string_view action) {
-  throw Error(cat(path.string(), ": cannot ", action, ": ", std::strerror(errno)));
+  throw Error(
+      cat(path.empty() ? "''" : path.string(), ": cannot ", action, ": ", std::strerror(errno)));
 }
+
+/// Does not wait for a pipe's writer: that is InputFile's to do, or, for what must be a regular
+/// file, nobody's.
+constexpr int kReading = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
 
 /// A file descriptor that closes itself.
 class Descriptor {
@@ -42,21 +49,62 @@ class Descriptor {
 
 }  // namespace
 
-std::string read_file(const fs::path& path) {
-  const Descriptor file(path, O_RDONLY);
-  if (!file.valid()) fail(path, "open");
+InputFile::InputFile() : name_("standard input"), fd_(STDIN_FILENO) {
+  struct stat status {};
+  if (::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) size_ = status.st_size;
+}
+
+InputFile::InputFile(const fs::path& path)
+    : name_(path.string()), fd_(::open(path.c_str(), kReading)) {
+  if (fd_ < 0) fail(path, "open");
+  struct stat status {};
+  if (::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) size_ = status.st_size;
+}
+
+InputFile InputFile::open(const fs::path& path) {
+  return path == kStandardInput ? standard_input() : InputFile(path);
+}
+
+InputFile::~InputFile() {
+  if (fd_ >= 0 && fd_ != STDIN_FILENO) ::close(fd_);
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : name_(std::move(other.name_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+
+bool InputFile::wait(int milliseconds) const {
+  if (size_) return true;
+  pollfd wanted{fd_, POLLIN, 0};
+  const int ready = ::poll(&wanted, 1, milliseconds);
+  if (const int signal = stop_signal())
+    throw Interrupted(signal, cat("stopped while reading ", name_));
+  return ready > 0;
+}
+
+std::size_t InputFile::read(std::span<char> out) {
+  constexpr int kStopCheckMs = 200;
+  for (;;) {
+    if (!wait(kStopCheckMs)) continue;
+    const ssize_t count = ::read(fd_, out.data(), out.size());
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count < 0) fail(name_, "read");
+    // A producer that was stopped together with us has ended the input: that is not its end.
+    if (count == 0) wait(0);
+    return static_cast<std::size_t>(count);
+  }
+}
+
+std::string InputFile::read_all() {
   std::string content;
   char buffer[1 << 16];
-  for (ssize_t count; (count = ::read(file.get(), buffer, sizeof buffer)) != 0;) {
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(path, "read");
-    content.append(buffer, static_cast<std::size_t>(count));
-  }
+  while (const std::size_t count = read(buffer)) content.append(buffer, count);
   return content;
 }
 
+std::string read_file(const fs::path& path) { return InputFile(path).read_all(); }
+
 void sync_path(const fs::path& path) {
-  const Descriptor file(path, O_RDONLY);
+  const Descriptor file(path, kReading);
   if (!file.valid()) fail(path, "open");
   if (::fsync(file.get()) != 0) fail(path, "sync");
 }
@@ -86,24 +134,47 @@ fs::path behind_links(const fs::path& path) {
   return target;
 }
 
+/// Where a file's content goes.
+struct Place {
+  fs::path target, parent, aside;
+  bool is_device = false;  // or a pipe, which is written as it is
+
+  /// Creates the parent folders.
+  explicit Place(const fs::path& path)
+      : target(behind_links(path)),
+        parent(target.has_parent_path() ? target.parent_path() : fs::path(".")),
+        aside(target.string() + ".partial") {
+    std::error_code error;
+    const fs::file_status status = fs::status(target, error);
+    check(!fs::is_directory(status), path.string(), ": expected a file, got a folder");
+    is_device = fs::exists(status) && !fs::is_regular_file(status);
+    if (is_device) return;
+    fs::create_directories(parent, error);
+    check(!error, parent.string(), ": cannot create folder: ", error.message());
+  }
+};
+
 }  // namespace
 
+void check_writable(const fs::path& path) {
+  const Place place(path);
+  if (place.is_device) return;
+  // Not `aside`, which another process may be writing.
+  const fs::path trial = place.target.string() + ".checked";
+  const Descriptor file(trial, O_WRONLY | O_CREAT);
+  if (!file.valid()) fail(trial, "create");
+  ::unlink(trial.c_str());
+}
+
 void atomic_write(const fs::path& path, std::string_view content) {
-  const fs::path target = behind_links(path);
-  const fs::path parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
-  std::error_code error;
-  const fs::file_status status = fs::status(target, error);
-  check(!fs::is_directory(status), path.string(), ": expected a file, got a folder");
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
+  const auto [target, parent, aside, is_device] = Place(path);
+  if (is_device) {
     Descriptor file(target, O_WRONLY);
     if (!file.valid()) fail(path, "open");
     write_all(file, path, content);
     if (!file.close()) fail(path, "write");
     return;
   }
-  fs::create_directories(parent, error);
-  check(!error, parent.string(), ": cannot create folder: ", error.message());
-  const fs::path aside = target.string() + ".partial";
   {
     const Descriptor file(aside, O_WRONLY | O_CREAT | O_TRUNC);
     if (!file.valid()) fail(aside, "create");
@@ -115,7 +186,7 @@ void atomic_write(const fs::path& path, std::string_view content) {
 }
 
 MappedFile::MappedFile(const fs::path& path) {
-  const Descriptor file(path, O_RDONLY);
+  const Descriptor file(path, kReading);
   if (!file.valid()) fail(path, "open");
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) fail(path, "inspect");
@@ -154,9 +225,8 @@ bool make_room_for_files() {
 }  // namespace
 
 RandomAccessFile::RandomAccessFile(const fs::path& path)
-    : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (fd_ < 0 && errno == EMFILE && make_room_for_files())
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    : path_(path), fd_(::open(path.c_str(), kReading)) {
+  if (fd_ < 0 && errno == EMFILE && make_room_for_files()) fd_ = ::open(path.c_str(), kReading);
   if (fd_ < 0) fail(path, "open");
   struct stat status {};
   const bool known = ::fstat(fd_, &status) == 0;

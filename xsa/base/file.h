@@ -5,19 +5,63 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace xsa {
 
-/// The whole file. Throws Error if it cannot be read.
+/// A file, pipe or device that is read as it comes. Waiting for what a pipe brings, also for its
+/// first writer, ends when asked to stop.
+class InputFile {
+ public:
+  /// Names standard input where a path is expected.
+  static constexpr std::string_view kStandardInput = "-";
+
+  /// Throws Error if it cannot be opened.
+  explicit InputFile(const std::filesystem::path& path);
+  static InputFile standard_input() { return InputFile(); }
+  /// Standard input where `path` is kStandardInput.
+  static InputFile open(const std::filesystem::path& path);
+  ~InputFile();
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&&) = delete;
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  /// For messages: the path, or "standard input".
+  const std::string& name() const { return name_; }
+  /// In bytes, of a regular file as it was when opened; nothing for others.
+  std::optional<std::int64_t> size() const { return size_; }
+  /// At least a byte of what is there; 0 at the end. Throws Error if it cannot be read;
+  /// Interrupted when asked to stop, unless it is a regular file.
+  std::size_t read(std::span<char> out);
+  /// Whether read has something to give, or the end, without waiting.
+  bool is_ready() const { return wait(0); }
+  /// What is left of it.
+  std::string read_all();
+
+ private:
+  InputFile();
+  bool wait(int milliseconds) const;
+
+  std::string name_;
+  int fd_;
+  std::optional<std::int64_t> size_;
+};
+
+/// The whole file. Throws as InputFile.
 std::string read_file(const std::filesystem::path& path);
 
 /// Replaces path by `content` in one step: a reader sees the old file or the new one, also after a
 /// power cut. Creates missing parent folders. A symbolic link is followed, not replaced; a device
 /// or a named pipe is written as it is.
 void atomic_write(const std::filesystem::path& path, std::string_view content);
+
+/// Whether atomic_write would find its place: creates missing parent folders, and leaves what is
+/// there as it is. Throws as atomic_write.
+void check_writable(const std::filesystem::path& path);
 
 /// Flushes a file's or a folder's data and names to the disk.
 void sync_path(const std::filesystem::path& path);

@@ -316,6 +316,12 @@ std::optional<fs::path> latest(const fs::path& root) {
   return root / name;
 }
 
+bool is_run_or_checkpoint(const fs::path& path) {
+  const fs::path clean = path.has_filename() ? path : path.parent_path();  // without a final '/'
+  return is_checkpoint(clean) || root_of(clean) != clean || is_there(clean / kLatest) ||
+         !steps_in(clean).empty();
+}
+
 Reader::Reader(const fs::path& path) {
   const fs::path clean = path.has_filename() ? path : path.parent_path();  // without a final '/'
   constexpr int kAttempts = 20;

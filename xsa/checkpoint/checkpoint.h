@@ -27,6 +27,9 @@ struct Contents {
 std::filesystem::path save(const std::filesystem::path& root, const Contents& contents,
                            std::int64_t keep);
 
+/// Whether Reader has something to open there, be it damaged.
+bool is_run_or_checkpoint(const std::filesystem::path& path);
+
 /// A checkpoint, open and verified.
 class Reader {
  public:

@@ -81,7 +81,9 @@ void refuse_extras(const CLI::App& app, bool commands) {
   if (extras.empty()) return;
   const std::string& word = extras.front();
   std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
+  for (const CLI::Option* option : app.get_options())
+    if (!option->get_positional() && option != app.get_help_ptr())
+      known.push_back(option->get_name());
   if (word.starts_with("--")) {
     const std::vector<std::string> settings = study::override_names();
     std::transform(settings.begin(), settings.end(), std::back_inserter(known),
@@ -160,6 +162,7 @@ Invocation parse(const std::vector<std::string>& words) {
   sub->add_option("--tokenizer", arguments.tokenizer, "byte or gpt2; by default the model's own");
   sub->add_option("--sequences", arguments.sequences, "random sequences; the paper: 1024");
   sub->add_option("--file", arguments.file, "also write the result to this JSON file");
+  sub->add_flag("--overwrite", arguments.overwrite, "replace a --file that is no result of this");
   sub = add("report", "write a comparison's page anew", kReportExamples, report);
   sub->add_option("folder", arguments.target, "a folder that xsa compare made")->required();
   add_declared("eval", "score a model on the field's tasks, as lm-evaluation-harness does",

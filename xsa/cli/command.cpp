@@ -13,6 +13,22 @@ void Warnings::operator()(const std::string& warning) const {
   list->push_back(warning);
 }
 
+void flush_standard_output() {
+  check(std::ferror(stdout) == 0 && std::fflush(stdout) == 0,
+        "standard output: cannot write; is its disk full?");
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string result = "'";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    char escaped[8];
+    std::snprintf(escaped, sizeof escaped, byte < ' ' || byte == 0x7f ? "\\x%02x" : "%c", byte);
+    result += escaped;
+  }
+  return result + "'";
+}
+
 CLI::Validator whole_number(std::int64_t least) {
   const auto mistake = [least](const std::string& text) {
     std::int64_t value = 0;
@@ -23,6 +39,13 @@ CLI::Validator whole_number(std::int64_t least) {
                : cat("expected a whole number of at least ", least, ", got '", text, "'");
   };
   return CLI::Validator(mistake, cat(">= ", least));
+}
+
+CLI::Validator not_empty() {
+  const auto mistake = [](const std::string& text) {
+    return text.empty() ? "expected a value, got ''" : "";
+  };
+  return CLI::Validator(mistake, "");
 }
 
 study::Recipe resolve(const Arguments& arguments) {

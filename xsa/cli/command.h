@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "xsa/study/recipe.h"
@@ -42,8 +43,16 @@ struct Warnings {
   void operator()(const std::string& warning) const;
 };
 
+/// What was printed must have arrived: throws Error where it has not, as on a full disk.
+void flush_standard_output();
+
+/// In single quotes; bytes that do not print as \xNN.
+std::string in_quotes(std::string_view text);
+
 /// CLI11's checks of a number name the largest there is, which has 309 digits.
 CLI::Validator whole_number(std::int64_t least);
+/// A value that a script's empty variable may have made.
+CLI::Validator not_empty();
 
 /// The recipe with --text, --seeds, --sequences and every --table.field over it.
 study::Recipe resolve(const Arguments& arguments);

@@ -5,6 +5,7 @@
 
 #include "xsa/base/error.h"
 #include "xsa/cli/command.h"
+#include "xsa/cli/output_file.h"
 #include "xsa/load/load.h"
 #include "xsa/train/trainer.h"
 
@@ -44,6 +45,14 @@ void print_table(const Json& result) {
       "\ny is the attention's output, v the token's own value, z what the layer passes on.\n");
 }
 
+void check_file(const Arguments& arguments, const std::string& source) {
+  const auto is_ours = [](std::string_view text) {
+    return is_object_with(text, {"attention", "sequences", "split", "layers"});
+  };
+  check_output_file(arguments.file,
+                    {"--file", {arguments.target, source}, is_ours, arguments.overwrite});
+}
+
 }  // namespace
 
 void diagnose(const Arguments& arguments) {
@@ -61,6 +70,7 @@ void diagnose(const Arguments& arguments) {
                 ": the model comes from its checkpoint; only data.* and diagnose.* can be set");
     study::apply_override(recipe, setting);
   }
+  if (!arguments.file.empty()) check_file(arguments, recipe.run.data.source);
   Warnings warnings;
   // The data's tokenizer is opened by its name; here it is held to the model.
   load::tokenizer_of(loaded, recipe.run.data.tokenizer, warnings);

@@ -8,6 +8,7 @@
 #include "xsa/base/error.h"
 #include "xsa/cli/command.h"
 #include "xsa/cli/eval_model.h"
+#include "xsa/cli/output_file.h"
 #include "xsa/load/load.h"
 #include "xsa/tasks/load.h"
 
@@ -47,6 +48,44 @@ std::string task_table() {
   return text;
 }
 
+/// What the command reads.
+std::vector<std::filesystem::path> inputs_of(const EvalArguments& arguments) {
+  const tasks::DataPlaces places = tasks::parse_places(arguments.questions.data);
+  std::vector<std::filesystem::path> inputs{arguments.model, places.folder.value_or("")};
+  for (const auto& [task, path] : places.named) inputs.emplace_back(path);
+  for (const std::string& text : arguments.questions.texts) inputs.emplace_back(text);
+  return inputs;
+}
+
+void check_requests_file(const EvalArguments& arguments, const std::string& file) {
+  if (file == "-") return;
+  const auto is_ours = [](std::string_view text) {
+    return is_object_with(text.substr(0, text.find('\n')),
+                          {"task", "index", "choice", "context_ids", "continuation_ids"});
+  };
+  check_output_file(file, {"--dump-requests", inputs_of(arguments), is_ours, arguments.overwrite});
+}
+
+/// The journal is a file of ours by its first line, results.json as a whole; a line of samples has
+/// what the harness writes.
+void check_output(const EvalArguments& arguments) {
+  const std::filesystem::path folder = arguments.output;
+  if (folder.empty()) return;
+  const auto is_ours = [](std::string_view text) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    return is_object_with(text, {"xsa", "results"}) ||
+           is_object_with(line, {"format", "of", "tokens"}) ||
+           is_object_with(line, {"doc_id", "doc", "arguments"});
+  };
+  std::vector<std::string> files{"results.json", "scores.jsonl"};
+  if (!arguments.questions.tasks.empty())
+    for (const tasks::Task* task : tasks::parse_tasks(arguments.questions.tasks))
+      files.push_back("samples_" + task->name + ".jsonl");
+  check_output_folder(folder, files,
+                      {"--output", inputs_of(arguments), is_ours, arguments.overwrite});
+  if (arguments.overwrite) std::filesystem::remove(folder / "scores.jsonl");
+}
+
 /// Tasks are meant where they are named, or their records; --text alone asks for no task.
 void choose_tasks(EvalArguments& arguments, bool wants_requests) {
   eval::QuestionOptions& questions = arguments.questions;
@@ -58,10 +97,11 @@ void choose_tasks(EvalArguments& arguments, bool wants_requests) {
               "--help");
 }
 
-void dump_requests(EvalArguments arguments, const std::string& file) {
+void dump_requests(const EvalArguments& arguments, const std::string& file) {
   check_usage(arguments.questions.texts.empty(),
               "--dump-requests: writes the requests of tasks; "
               "leave out --text");
+  check_requests_file(arguments, file);
   const auto tokenizer =
       !arguments.model.empty()
           ? load::tokenizer_of(load::load(arguments.model), arguments.tokenizer, Warnings())
@@ -76,6 +116,7 @@ void run(EvalArguments arguments, const std::string& requests_file) {
   check_usage(!arguments.model.empty(),
               "eval: expected a model: a checkpoint, a run folder, or a GPT-2 in Hugging Face's "
               "format; or --dump-requests FILE to see what one would be asked");
+  check_output(arguments);
   evaluate_model(arguments);
 }
 
@@ -88,8 +129,10 @@ std::function<void()> declare_eval(CLI::App& command) {
   command.add_option("model", arguments->model,
                      "a checkpoint, a run folder (its newest one), or a GPT-2 folder in Hugging "
                      "Face's format");
-  command.add_option("--tasks", arguments->questions.tasks,
-                     "names with commas between, or all (the default where there is --data DIR)");
+  command
+      .add_option("--tasks", arguments->questions.tasks,
+                  "names with commas between, or all (the default where there is --data DIR)")
+      ->check(not_empty());
   command
       .add_option("--data", arguments->questions.data,
                   "folder of the tasks' records; or TASK=PATH, a file or folder of one of --tasks")
@@ -105,6 +148,9 @@ std::function<void()> declare_eval(CLI::App& command) {
   command.add_option("--output", arguments->output,
                      "folder for results.json, samples_TASK.jsonl and scores.jsonl; with it, the "
                      "same command continues a killed evaluation");
+  command.add_flag("--overwrite", arguments->overwrite,
+                   "begin --output anew, and replace files there, or that of --dump-requests, that "
+                   "this command did not write");
   command.add_flag("--json", arguments->json, "print results as JSON in place of the table");
   command
       .add_option("--batch-size", arguments->budget.items,

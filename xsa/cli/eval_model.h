@@ -16,7 +16,7 @@ struct EvalArguments {
   eval::Budget budget;
   std::int64_t resamples = 100'000;
   std::int64_t threads = 0;  // 0: one a core
-  bool json = false;
+  bool json = false, overwrite = false;
 };
 
 /// Scores the model and prints table or JSON. Errors as eval::evaluate and load::load.

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <deque>
-#include <iostream>
-#include <iterator>
 #include <memory>
 #include <sstream>
 
@@ -46,11 +44,6 @@ struct Options {
   std::vector<std::pair<std::string, std::unique_ptr<std::string>>> settings;  // of GenerateConfig
 };
 
-std::string read_input(const std::string& path) {
-  if (path != "-") return read_file(path);
-  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-}
-
 std::string flag_of(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
   return "--" + name;
@@ -78,9 +71,10 @@ std::vector<std::string> prompts_of(const Options& options) {
               "expected one reader of standard input (-) among --prompt-file and --prompts, got ",
               from_input + (options.prompt_lines == "-"), "; put the others into files");
   std::vector<std::string> prompts = options.prompts;
-  for (const std::string& path : options.prompt_files) prompts.push_back(read_input(path));
+  for (const std::string& path : options.prompt_files)
+    prompts.push_back(InputFile::open(path).read_all());
   if (!options.prompt_lines.empty()) {
-    std::istringstream lines(read_input(options.prompt_lines));
+    std::istringstream lines(InputFile::open(options.prompt_lines).read_all());
     for (std::string line; std::getline(lines, line);) {
       if (line.ends_with('\r')) line.pop_back();
       prompts.push_back(line);
@@ -141,8 +135,8 @@ class Printer {
     texts_[current_].waiting.clear();
   }
   static void print(const std::string& text) {
-    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-    check(written && std::fflush(stdout) == 0, "standard output: cannot write");
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    flush_standard_output();
   }
 
   const text::Tokenizer& tokenizer_;
@@ -220,7 +214,6 @@ void run(const Options& options) {
     Json json = to_json(options, config, *tokenizer, prompts, ids, results, timing);
     json["warnings"] = *warnings.list;
     std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-    check(std::fflush(stdout) == 0, "standard output: cannot write");
   } else {
     std::fprintf(stderr, "%s\n", rates(timing).c_str());
   }

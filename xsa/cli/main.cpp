@@ -9,16 +9,7 @@
 #include "xsa/base/error.h"
 #include "xsa/base/signals.h"
 #include "xsa/cli/arguments.h"
-
-namespace {
-
-/// A disk that is full shows here: what a command printed must have arrived.
-void flush_standard_output() {
-  if (std::ferror(stdout) == 0 && std::fflush(stdout) == 0) return;
-  throw xsa::Error("standard output: cannot write; is its disk full?");
-}
-
-}  // namespace
+#include "xsa/cli/command.h"
 
 int main(int argc, char** argv) {
   const auto fail = [](const char* text, int exit_code) {
@@ -30,12 +21,12 @@ int main(int argc, char** argv) {
         xsa::cli::parse(std::vector<std::string>(argv + 1, argv + argc));
     if (!invocation.command) {
       std::fputs(invocation.text.c_str(), stdout);
-      flush_standard_output();
+      xsa::cli::flush_standard_output();
       return invocation.exit_code;
     }
     xsa::install_stop_handlers();
     invocation.command(invocation.arguments);
-    flush_standard_output();
+    xsa::cli::flush_standard_output();
     return 0;
   } catch (const xsa::UsageError& error) {
     return fail(error.what(), 2);

@@ -1,7 +1,4 @@
 // xsa tokenize: text to ids and back, from a file or a pipe to standard output.
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,11 +9,12 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include "xsa/base/error.h"
+#include "xsa/base/file.h"
 #include "xsa/base/progress.h"
-#include "xsa/base/signals.h"
 #include "xsa/cli/command.h"
 #include "xsa/text/stream_encoder.h"
 
@@ -24,7 +22,6 @@ namespace xsa::cli {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{4} << 20;
-constexpr int kStopCheckMs = 200;
 
 struct Options {
   std::string file = "-";
@@ -33,32 +30,27 @@ struct Options {
   bool decode = false;
 };
 
-/// A file or standard input, read as it comes.
+/// What is there comes in blocks, with a bar where its size is known.
 class Input {
  public:
-  explicit Input(const std::string& file) : name_(file == "-" ? "standard input" : file) {
-    if (file != "-") descriptor_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-    check(descriptor_ >= 0, name_, ": cannot open: ", std::strerror(errno));
-    struct stat status {};
-    if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) return;
-    if (::isatty(STDOUT_FILENO) != 0) return;  // there the bar would meet the output
-    bar_.emplace("tokenize", status.st_size >> 20, "MiB");
+  explicit Input(const std::string& path) : file_(InputFile::open(path)) {
+    if (!file_.size() || ::isatty(STDOUT_FILENO) != 0)
+      return;  // there the bar would meet the output
+    bar_.emplace("tokenize", *file_.size() >> 20, "MiB");
     bar_->show_after(std::chrono::seconds(2));
   }
-  ~Input() {
-    if (descriptor_ != STDIN_FILENO) ::close(descriptor_);
-  }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
 
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return file_.name(); }
 
-  /// What is there, waiting for at least a byte, up to a block; false at the end.
+  /// Waits for at least a byte, up to a block; false at the end.
   bool read(std::string& block) {
     block.resize(kBlock);
     std::size_t size = 0;
-    for (; size < kBlock && (size == 0 || is_ready(0)); size += read_some(block, size))
-      if (ended_) break;
+    while (size < kBlock && (size == 0 || file_.is_ready())) {
+      const std::size_t got = file_.read(std::span(block).subspan(size));
+      if (got == 0) break;
+      size += got;
+    }
     block.resize(size);
     done_ += static_cast<std::int64_t>(size);
     if (bar_) bar_->update(done_ >> 20, "");
@@ -66,26 +58,7 @@ class Input {
   }
 
  private:
-  bool is_ready(int wait_ms) const {
-    pollfd wanted{descriptor_, POLLIN, 0};
-    const int ready = ::poll(&wanted, 1, wait_ms);
-    const int signal = stop_signal();
-    if (signal != 0) throw Interrupted(signal, "tokenize: interrupted");
-    return ready > 0;
-  }
-
-  std::size_t read_some(std::string& block, std::size_t from) {
-    while (!is_ready(kStopCheckMs)) {  // a read would go on waiting when a signal comes
-    }
-    const ssize_t size = ::read(descriptor_, block.data() + from, block.size() - from);
-    check(size >= 0, name_, ": cannot read: ", std::strerror(errno));
-    ended_ = size == 0;
-    return static_cast<std::size_t>(size);
-  }
-
-  std::string name_;
-  int descriptor_ = STDIN_FILENO;
-  bool ended_ = false;
+  InputFile file_;
   std::int64_t done_ = 0;  // bytes
   std::optional<Progress> bar_;
 };
@@ -157,8 +130,9 @@ class IdReader {
   static constexpr std::size_t kLongest = 20;
 
   [[noreturn]] void refuse(const std::string& word) const {
-    throw Error(cat(name_, ": expected ids, whole numbers with spaces between them, got '", word,
-                    "' after ", words_, " ids; without --decode a text becomes ids"));
+    throw Error(cat(name_, ": expected ids, whole numbers with spaces between them, got ",
+                    in_quotes(word), " after ", words_,
+                    " ids; without --decode a text becomes ids"));
   }
 
   std::string name_, word_;

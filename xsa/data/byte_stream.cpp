@@ -1,39 +1,26 @@
 #include "xsa/data/byte_stream.h"
 
 #include <arrow/util/compression.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "xsa/base/error.h"
-#include "xsa/base/signals.h"
 
 namespace xsa::data {
 namespace {
 
 constexpr std::size_t kRawBytes = 256 << 10;
-constexpr int kPollMs = 200;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::size_t kHeadBytes = 10;  // tell how a file is packed
 constexpr std::string_view kGzip = "\x1f\x8b", kZstd = "\x28\xb5\x2f\xfd";
 
-int open_for_reading(const std::filesystem::path& path) {
-  if (path == kStandardInput) return STDIN_FILENO;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  check(fd >= 0, path.string(), ": cannot open: ", std::strerror(errno),
-        "; check that it exists and that you may read it");
-  struct stat status {};
-  if (::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
-    ::close(fd);
-    throw Error(cat(path.string(), ": expected a file, got a folder"));
-  }
-  return fd;
+InputFile open_for_reading(const std::filesystem::path& path) {
+  std::error_code ignored;  // opening says it better
+  check(!std::filesystem::is_directory(path, ignored), path.string(),
+        ": expected a file, got a folder");
+  return InputFile::open(path);
 }
 
 /// How a file is packed that is not read; "" if it is not.
@@ -44,11 +31,6 @@ std::string_view foreign_packing(std::string_view head) {
   if (head.starts_with("PK\x03\x04")) return "zip";
   if (head.starts_with("BZh") && head.find("1AY&SY") == 4) return "bzip2";
   return "";
-}
-
-void check_stop() {
-  if (const int signal = stop_signal())
-    throw Interrupted(signal, "stopped while reading standard input");
 }
 
 }  // namespace
@@ -70,47 +52,29 @@ struct ByteStream::Unpacker {
 bool is_packed(const std::filesystem::path& path) { return ByteStream(path).packed(); }
 
 ByteStream::ByteStream(const std::filesystem::path& path)
-    : name_(path == kStandardInput ? "standard input" : path.string()),
-      fd_(open_for_reading(path)),
-      raw_(kRawBytes) {
+    : file_(open_for_reading(path)), raw_(kRawBytes) {
   while (end_ < kHeadBytes) {
     const std::size_t got = read_raw(std::span(raw_).subspan(end_));
     if (got == 0) break;
     end_ += got;
   }
   const std::string_view head(raw_.data(), end_);
-  if (const std::string_view packing = foreign_packing(head); !packing.empty()) {
-    if (fd_ != STDIN_FILENO) ::close(fd_);
-    throw UsageError(cat(name_, ": expected a plain file, or one packed by gzip or zstd, got ",
-                         packing, "; unpack it first"));
-  }
+  const std::string_view packing = foreign_packing(head);
+  check_usage(packing.empty(), name(),
+              ": expected a plain file, or one packed by gzip or zstd, got ", packing,
+              "; unpack it first");
   if (head.starts_with(kGzip) || head.starts_with(kZstd))
     unpacker_ = std::make_unique<Unpacker>(head.starts_with(kGzip));
 }
 
-ByteStream::~ByteStream() {
-  if (fd_ != STDIN_FILENO) ::close(fd_);
-}
+ByteStream::~ByteStream() = default;
 
 std::size_t ByteStream::read_raw(std::span<char> out) {
   std::size_t count = 0;
-  while (count < out.size()) {
-    if (fd_ == STDIN_FILENO) {
-      pollfd waiting{fd_, POLLIN, 0};
-      const int ready = ::poll(&waiting, 1, kPollMs);
-      check_stop();
-      if (ready == 0 && count > 0) break;  // what is there is worth having
-      if (ready <= 0) continue;
-    }
-    const ssize_t got = ::read(fd_, out.data() + count, out.size() - count);
-    if (got < 0 && errno == EINTR) continue;
-    check(got >= 0, name_, ": cannot read: ", std::strerror(errno));
-    if (got == 0) {
-      // A producer that was stopped together with us has ended the input: that is not its end.
-      if (fd_ == STDIN_FILENO) check_stop();
-      break;
-    }
-    count += static_cast<std::size_t>(got);
+  while (count < out.size() && (count == 0 || file_.is_ready())) {
+    const std::size_t got = file_.read(out.subspan(count));
+    if (got == 0) break;
+    count += got;
   }
   raw_bytes_ += static_cast<std::int64_t>(count);
   return count;
@@ -127,7 +91,7 @@ bool ByteStream::refill() {
 std::size_t ByteStream::unpack(std::span<char> out) {
   Unpacker& unpacker = *unpacker_;
   const auto fail = [&](const std::string& reason) {
-    throw Error(cat(name_, ": damaged ", unpacker.format, " data near byte ",
+    throw Error(cat(name(), ": damaged ", unpacker.format, " data near byte ",
                     raw_bytes_ - static_cast<std::int64_t>(end_ - begin_), " of the file: ", reason,
                     "; fetch the file again, or leave it out"));
   };

@@ -10,10 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "xsa/base/file.h"
+
 namespace xsa::data {
 
-/// Names standard input where a path is expected.
-inline constexpr std::string_view kStandardInput = "-";
+inline constexpr std::string_view kStandardInput = InputFile::kStandardInput;
 
 /// Whether a file's first bytes say gzip or zstd.
 bool is_packed(const std::filesystem::path& path);
@@ -27,11 +28,11 @@ class ByteStream {
   ByteStream& operator=(const ByteStream&) = delete;
 
   /// Fills `out`; less than its size only at the end. Throws Error if the file cannot be read, or
-  /// ends within a packed stream; Interrupted when asked to stop while standard input is silent.
+  /// ends within a packed stream; Interrupted when asked to stop, unless it is a regular file.
   std::size_t read(std::span<char> out);
   /// Bytes of the file itself, before unpacking, that were taken so far.
   std::int64_t raw_bytes() const { return raw_bytes_; }
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return file_.name(); }
   bool packed() const { return unpacker_ != nullptr; }
 
  private:
@@ -40,8 +41,7 @@ class ByteStream {
   bool refill();
   std::size_t unpack(std::span<char> out);
 
-  std::string name_;
-  int fd_;
+  InputFile file_;
   std::int64_t raw_bytes_ = 0;
   std::vector<char> raw_;  // read but not yet given: raw_[begin_, end_)
   std::size_t begin_ = 0, end_ = 0;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "xsa/base/hash.h"
-#include "xsa/text/utf8.h"
 
 namespace xsa::data {
 namespace {
@@ -17,7 +16,7 @@ namespace {
 constexpr std::int64_t kPieceBytes = 1 << 20;
 constexpr double kMaxInvalidShare = 0.1;
 constexpr std::string_view kBinaryRemedy =
-    "; remove it from the source, or convert it to UTF-8 text (e.g. with iconv)";
+    "; leave it out, or convert it to UTF-8 text (e.g. with iconv)";
 
 }  // namespace
 
@@ -42,26 +41,31 @@ void for_each_piece(const SourceFile& file, std::int64_t begin, std::int64_t end
   }
 }
 
+void TextCheck::add(std::string_view piece) {
+  const std::size_t nul = piece.find('\0');
+  check(nul == std::string_view::npos, name_, ": expected text, got binary data: a NUL byte at ",
+        bytes_ + static_cast<std::int64_t>(nul), kBinaryRemedy);
+  utf8_.add(piece);
+  bytes_ += static_cast<std::int64_t>(piece.size());
+}
+
+void TextCheck::finish() const {
+  const auto allowed = static_cast<std::int64_t>(kMaxInvalidShare * static_cast<double>(bytes_));
+  check(utf8_.invalid_bytes() <= allowed, name_,
+        ": expected text, got binary data: ", utf8_.invalid_bytes(), " of ", bytes_,
+        " bytes are not UTF-8, more than a tenth", kBinaryRemedy);
+}
+
 std::string check_and_hash(const SourceFile& file,
                            const std::function<void(std::int64_t)>& progress) {
   Sha256 hash;
-  text::Utf8Counter utf8;
-  std::int64_t offset = 0;
+  TextCheck text(file.path.string());
   for_each_piece(file, 0, file.bytes, [&](std::string_view piece) {
-    const std::size_t nul = piece.find('\0');
-    check(nul == std::string_view::npos, file.path.string(),
-          ": expected text, got binary data: a NUL byte at ",
-          offset + static_cast<std::int64_t>(nul), kBinaryRemedy);
-    utf8.add(piece);
+    text.add(piece);
     hash.add(std::as_bytes(std::span(piece)));
-    offset += static_cast<std::int64_t>(piece.size());
     progress(static_cast<std::int64_t>(piece.size()));
   });
-  const auto allowed =
-      static_cast<std::int64_t>(kMaxInvalidShare * static_cast<double>(file.bytes));
-  check(utf8.invalid_bytes() <= allowed, file.path.string(),
-        ": expected text, got binary data: ", utf8.invalid_bytes(), " of ", file.bytes,
-        " bytes are not UTF-8, more than a tenth", kBinaryRemedy);
+  text.finish();
   return hash.hex();
 }
 

@@ -12,13 +12,15 @@
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
+#include "xsa/base/hash.h"
 #include "xsa/base/parse_json.h"
 
 namespace xsa::eval {
 namespace {
 
-constexpr const char* kFormat = "xsa scores 1";
-constexpr const char* kRemedy = "; remove the folder or give another --output to begin anew";
+constexpr const char* kFormat = "xsa scores 2";
+constexpr const char* kForeign = ": expected scores of an evaluation, got another file";
+constexpr const char* kRemedy = "; give another --output, or --overwrite to begin anew";
 
 /// "model (has 12ab, wants 34cd), data (...)"; "" where the headers are equal.
 std::string differences(const Json& has, const Json& wants) {
@@ -38,6 +40,7 @@ Journal::Journal(const std::filesystem::path& path, const Json& header, std::int
     : path_(path), scores_(static_cast<std::size_t>(items)) {
   Json full = {{"format", kFormat}};
   full.update(header);
+  header_ = full.dump();
   std::error_code ignored;  // the open below says it better
   std::filesystem::create_directories(path.parent_path(), ignored);
   fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -48,7 +51,7 @@ Journal::Journal(const std::filesystem::path& path, const Json& header, std::int
     const std::size_t whole = read(full);
     check(::ftruncate(fd_, static_cast<off_t>(whole)) == 0, path.string(), ": ",
           std::strerror(errno));
-    if (whole == 0) append(full.dump() + "\n");
+    if (whole == 0) append(header_ + "\n");
   } catch (...) {
     ::close(fd_);
     throw;
@@ -61,6 +64,7 @@ Journal::~Journal() { ::close(fd_); }
 std::size_t Journal::read(const Json& header) {
   const std::string text = read_file(path_);
   const std::size_t whole = text.rfind('\n') + 1;  // 0 where there is no line
+  check(whole > 0 || header_.starts_with(text), path_.string(), kForeign, kRemedy);
   std::int64_t number = 0;
   for (std::size_t begin = 0; begin < whole;) {
     const std::size_t end = text.find('\n', begin);
@@ -71,8 +75,8 @@ std::size_t Journal::read(const Json& header) {
       continue;
     }
     const Json found = try_parse_json(line);
-    check(found.is_object() && found.value("format", Json()) == kFormat, path_.string(),
-          ": expected scores of an evaluation, got another file", kRemedy);
+    check(found.is_object() && found.value("format", Json()) == kFormat, path_.string(), kForeign,
+          kRemedy);
     const std::string different = differences(found, header);
     check_usage(different.empty(), path_.string(),
                 ": holds scores of another evaluation: ", different, kRemedy);
@@ -82,21 +86,30 @@ std::size_t Journal::read(const Json& header) {
 
 void Journal::read_line(std::string_view line, std::int64_t number) {
   const Json json = try_parse_json(line);
-  const bool whole = json.is_array() && json.size() == 3 && json[0].is_number_integer() &&
+  const bool whole = json.is_array() && json.size() == 4 && json[0].is_number_integer() &&
                      json[1].is_number() && json[2].is_boolean() &&
                      json[0].get<std::int64_t>() >= 0 &&
                      json[0].get<std::int64_t>() < std::ssize(scores_);
-  check(whole, path_.string(), ", line ", number,
-        ": damaged: expected [request, log-likelihood, greedy], got '", line.substr(0, 80), "'",
-        kRemedy);
-  scores_[json[0].get<std::size_t>()] = {.log_likelihood = json[1].get<double>(),
-                                         .greedy = json[2].get<bool>()};
+  const Scored scored =
+      whole ? Scored{json[0].get<std::int64_t>(),
+                     {.log_likelihood = json[1].get<double>(), .greedy = json[2].get<bool>()}}
+            : Scored{};
+  check(whole && line == line_of(scored), path_.string(), ", line ", number,
+        ": damaged: expected [request, log-likelihood, greedy, checksum], got '",
+        line.substr(0, 80), "'", kRemedy);
+  scores_[static_cast<std::size_t>(scored.item)] = scored.score;
+}
+
+std::string Journal::line_of(const Scored& scored) const {
+  Json line{scored.item, scored.score.log_likelihood, scored.score.greedy};
+  const std::string text = header_ + line.dump();
+  line.push_back(sha256(std::as_bytes(std::span(text))).substr(0, 8));
+  return line.dump();
 }
 
 void Journal::add(std::span<const Scored> scored) {
   std::string lines;
-  for (const Scored& s : scored)
-    lines += Json{s.item, s.score.log_likelihood, s.score.greedy}.dump() + "\n";
+  for (const Scored& each : scored) lines += line_of(each) + "\n";
   append(lines);
 }
 

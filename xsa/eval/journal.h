@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "xsa/base/json.h"
@@ -32,9 +34,12 @@ class Journal {
  private:
   std::size_t read(const Json& header);
   void read_line(std::string_view line, std::int64_t number);
+  /// With a checksum of it and of the header.
+  std::string line_of(const Scored& scored) const;
   void append(std::string_view text);
 
   std::filesystem::path path_;
+  std::string header_;
   std::vector<std::optional<tasks::Score>> scores_;
   int fd_ = -1;
 };

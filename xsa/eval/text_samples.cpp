@@ -5,6 +5,7 @@
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
+#include "xsa/data/text_file.h"
 #include "xsa/tasks/encode.h"
 #include "xsa/tasks/task.h"
 
@@ -17,6 +18,9 @@ TextSamples load_text(const std::filesystem::path& path, const text::Tokenizer& 
         ": expected a text file, got a folder; name its files one by one");
   const std::string text = read_file(path);
   check(!text.empty(), path.string(), ": expected a text, got an empty file");
+  data::TextCheck binary(path.string());
+  binary.add(text);
+  binary.finish();
   const std::vector<text::Token> ids = tasks::encode_text(tokenizer, text);
   return {.name = path.filename().string(),
           .path = path,

@@ -20,8 +20,8 @@ struct TextSamples {
 };
 
 /// Reads and cuts the files for a model of this context; with a limit, each as if it ended with its
-/// first `limit` windows. Throws Error for a file that cannot be read or is empty, UsageError for
-/// one that is given twice.
+/// first `limit` windows. Throws Error for a file that cannot be read, is empty or binary,
+/// UsageError for one that is given twice.
 std::vector<TextSamples> load_texts(const std::vector<std::string>& paths,
                                     const text::Tokenizer& tokenizer, std::int64_t context,
                                     std::optional<std::int64_t> limit = {});

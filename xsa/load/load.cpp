@@ -49,9 +49,14 @@ Loaded from_hugging_face(const fs::path& path) {
 
 Loaded load(const fs::path& path) {
   std::error_code ignored;
-  check_usage(fs::is_directory(path, ignored), path.string(),
-              ": expected a folder: a checkpoint, a run, or a model in Hugging Face's format");
-  return checkpoint::is_hugging_face_folder(path) ? from_hugging_face(path) : from_checkpoint(path);
+  constexpr std::string_view kExpected =
+      ": expected a run (a folder with checkpoints/), a checkpoint, or a model in Hugging Face's "
+      "format (config.json, model.safetensors)";
+  check_usage(fs::is_directory(path, ignored), path.string(), kExpected, ", got no folder");
+  if (checkpoint::is_hugging_face_folder(path)) return from_hugging_face(path);
+  check_usage(checkpoint::is_run_or_checkpoint(path), path.string(), kExpected,
+              ", got a folder with none of these");
+  return from_checkpoint(path);
 }
 
 std::unique_ptr<text::Tokenizer> tokenizer_of(const Loaded& loaded, const std::string& name,
