@@ -4,11 +4,12 @@
   tools/test.py BUILD_FOLDER... [--filter WORD]
 
 Of each folder every bin/test_* program (GoogleTest); of a folder with the operator also the Python
-tests in tests/tools, python/tests and tests/e2e. Each runs in an empty folder of its own. Exit 1 if
-any test failed, a program crashed or hung, or nothing ran. Standard library only.
+tests in tests/tools, python/tests and tests/e2e. Each runs in an empty folder of its own, two at a
+time. Exit 1 if any test failed, a program crashed or hung, or nothing ran. Standard library only.
 """
 
 import argparse
+import concurrent.futures
 import dataclasses
 import json
 import os
@@ -26,6 +27,8 @@ PYTHON_SUITES = ("tests/tools", "python/tests", "tests/e2e")
 LIMIT_S = 1500  # a program that runs for longer hangs
 OUTCOME = re.compile(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)?(?: \(\d+ ms\))?$", re.M)
 SHOWN_LINES = 60  # of the output, where something failed
+AT_ONCE = 2
+RUNNING = set()  # processes that an interruption has to end
 
 
 @dataclasses.dataclass
@@ -57,14 +60,15 @@ def run(command, folder, environment):
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
+        RUNNING.add(process)
         try:
             code = process.wait(LIMIT_S)
-        except BaseException as stop:
+        except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             process.wait()
-            if not isinstance(stop, subprocess.TimeoutExpired):
-                raise
             code = None
+        finally:
+            RUNNING.discard(process)
     return code, log.read_text(errors="replace"), time.monotonic() - began
 
 
@@ -216,14 +220,21 @@ def main():
     )
     arguments = parser.parse_args()
     totals = Result("total")
-    for folder in arguments.folders:
-        for job in jobs_of(folder.resolve(), arguments.filter):
-            result, seconds = job()
-            if result.selected or not arguments.filter:
-                show(result, seconds)
-            totals.passed += result.passed
-            totals.skipped += result.skipped
-            totals.failures += result.failures
+    folders = [folder.resolve() for folder in arguments.folders]
+    jobs = [job for folder in folders for job in jobs_of(folder, arguments.filter)]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            for result, seconds in pool.map(lambda job: job(), jobs):
+                if result.selected or not arguments.filter:
+                    show(result, seconds)
+                totals.passed += result.passed
+                totals.skipped += result.skipped
+                totals.failures += result.failures
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(RUNNING):
+                os.killpg(process.pid, 9)
+            raise
     if not totals.passed and not totals.failures:
         named = f"name holds '{arguments.filter}'"
         print(
