@@ -305,7 +305,10 @@ TEST_F(DamagedCheckpoint, LatestMustNameACheckpointOfItsRoot) {
   for (const char* name : {"", "step-1", "../run/step-000001", "/etc", "step-000001x",
                            "step--00001", "step-999999999999999999999"}) {
     overwrite(root_ / "LATEST", name);
-    EXPECT_THAT(complaint(root_), HasSubstr("LATEST: expected the name of a checkpoint")) << name;
+    EXPECT_THAT(complaint(root_),
+                AllOf(HasSubstr("LATEST: expected the name of a checkpoint"),
+                      HasSubstr(cat(", got '", name, "'")), HasSubstr("write step-000002 into")))
+        << name;
     EXPECT_THROW(latest(root_), Error);
   }
 }
@@ -319,9 +322,9 @@ TEST_F(DamagedCheckpoint, ARootWithoutLatestIsNamed) {
 TEST_F(DamagedCheckpoint, WithoutAnotherWholeOneTheErrorSaysSo) {
   fs::remove(folder_ / "state.json");
   fs::remove(root_ / "step-000001" / "recipe.json");
-  EXPECT_THAT(complaint(run_),
-              AllOf(HasSubstr("step-000002/state.json"),
-                    HasSubstr("there is no whole checkpoint in " + root_.string())));
+  EXPECT_THAT(complaint(run_), AllOf(HasSubstr("step-000002/state.json"),
+                                     HasSubstr("there is no whole checkpoint in " + root_.string()),
+                                     HasSubstr("--overwrite")));
 }
 
 TEST_F(DamagedCheckpoint, AMissingFolderIsAClearError) {

@@ -1,11 +1,12 @@
 """Bad input gets a clear error, the right exit code, and leaves what was there."""
 
+import gzip
 import json
 import shutil
 import subprocess
 
 import pytest
-from conftest import RECIPE, Program, made_text
+from conftest import RECIPE, XSA, Program, made_text
 from gpt2_folder import write_gpt2
 
 
@@ -26,6 +27,33 @@ def test_an_empty_text(xsa):
 def test_a_binary_file(xsa):
     (xsa.folder / "binary.bin").write_bytes(bytes(range(256)) * 500)
     assert "binary.bin" in train(xsa, "--text", "binary.bin", expect=1)
+
+
+def test_a_packed_file_is_for_prepare(xsa):
+    (xsa.folder / "rows.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a"}\n' * 99))
+    error = train(xsa, "--text", "rows.jsonl.gz", expect=1)
+    assert "rows.jsonl.gz" in error and "xsa prepare" in error
+
+
+def test_a_source_without_a_name(xsa):
+    error = train(xsa, "--data.source=", expect=2)
+    assert "data.source" in error and "token shards" in error and "got ''" in error
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_a_run_without_a_name(xsa, command):
+    error = xsa(command, "tiny.toml", "--text", "text.txt", "--name", "", expect=2).stderr
+    assert "--name" in error and "got ''" in error
+    assert not (xsa.folder / "runs").exists()
+
+
+def test_a_program_without_its_recipes_says_where_it_looked(xsa):
+    program = xsa.folder / "elsewhere" / "bin" / "xsa"
+    program.parent.mkdir(parents=True)
+    shutil.copy(XSA, program)
+    done = subprocess.run([program, "train"], cwd=xsa.folder, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"none found in recipes or {xsa.folder / 'recipes'}" in done.stderr
 
 
 def test_a_text_too_short_for_one_batch(xsa):
@@ -105,6 +133,23 @@ def test_a_damaged_checkpoint_is_named_and_not_used(trained, file, how):
     else:
         path.unlink()
     assert file in trained("diagnose", trained.checkpoint, expect=1).stderr
+
+
+@pytest.mark.parametrize("file", ["LATEST", "optimizer.safetensors"])
+def test_a_run_that_cannot_resume_says_how_to_go_on(trained, file):
+    (trained.folder / "runs" / "first" / "summary.json").unlink()  # it was broken off
+    latest = trained.checkpoint.parent / "LATEST"
+    path = latest if file == "LATEST" else trained.checkpoint / file
+    path.write_bytes(path.read_bytes()[: 0 if file == "LATEST" else 1000])
+    words = ("--name", "first", "--text", "text.txt", "--resume")
+    error = train(trained, *words, expect=1)
+    assert file in error and "expected" in error and "got" in error
+    if file == "LATEST":
+        assert f"write {trained.checkpoint.name} into" in error
+        latest.write_text(trained.checkpoint.name)
+        train(trained, *words, expect=0)
+    else:
+        assert "--overwrite" in error
 
 
 def test_a_shard_with_a_wrong_header_is_named(xsa):

@@ -23,7 +23,6 @@ class Recipes : public ::testing::Test {
     return xsa::testing::error_of<UsageError>(call);
   }
 
- private:
   xsa::testing::TempFolder folder_;
 };
 
@@ -34,6 +33,18 @@ TEST_F(Recipes, TakeWhatTheFileSaysAndDefaultsForTheRest) {
   EXPECT_EQ(recipe.run.train.steps, 7);
   EXPECT_TRUE(recipe.run.model.bias);
   EXPECT_EQ(recipe.run.train.beta2, train::TrainConfig{}.beta2);
+}
+
+TEST_F(Recipes, AreAlsoWhatARunWroteAsJson) {
+  Recipe recipe;
+  recipe.run.train.lr = 0.25;
+  recipe.run.model.layers = 3;
+  const std::string file = folder_.write("recipe.json", train::to_json(recipe.run).dump());
+  EXPECT_EQ(to_json(load_recipe(file, {})), to_json(recipe));
+  for (const char* text : {"[model]\n", "", "3", "[1]", "{\"model\": 1}", "{\"modle\": {}}"}) {
+    folder_.write("recipe.json", text);
+    EXPECT_THAT(usage_error([&] { load_recipe(file, {}); }), HasSubstr("recipe.json: ")) << text;
+  }
 }
 
 TEST_F(Recipes, AreOverriddenByTheCommandLineInItsOrder) {

@@ -31,7 +31,8 @@ AnyJson parse(std::string_view text) {
   try {
     return AnyJson::parse(text);
   } catch (const typename AnyJson::parse_error& error) {
-    throw Error(cat("expected JSON, but ", error.what()));
+    const std::string_view text_with_tag = error.what();  // "[json.exception.parse_error.101] ..."
+    throw Error(cat("expected JSON, but ", text_with_tag.substr(text_with_tag.find(' ') + 1)));
   }
 }
 

@@ -268,17 +268,19 @@ std::string identity(const fs::path& path) {
   }
 }
 
-/// What to use instead of a broken checkpoint.
+/// What to use instead of a broken checkpoint. A run resumes from the one that LATEST names.
 std::string remedy(const fs::path& root) {
   const std::vector<std::int64_t> steps = steps_in(root);
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     try {
       return cat("; the newest whole checkpoint is ",
-                 open(root / folder_name(*step)).folder.string());
+                 open(root / folder_name(*step)).folder.string(), ": name that, or, for --resume, ",
+                 "write ", folder_name(*step), " into ", (root / kLatest).string());
     } catch (const Error&) {
     }
   }
-  return cat("; there is no whole checkpoint in ", root.string());
+  return cat("; there is no whole checkpoint in ", root.string(),
+             ": train anew, with --overwrite or under another name");
 }
 
 }  // namespace
@@ -312,7 +314,7 @@ std::optional<fs::path> latest(const fs::path& root) {
   std::string name = read_file(path);
   if (name.ends_with('\n')) name.pop_back();
   check(step_of(name).has_value(), path.string(), ": expected the name of a checkpoint, e.g. ",
-        folder_name(300));
+        folder_name(300), ", got '", name, "'");
   return root / name;
 }
 

@@ -136,7 +136,8 @@ Invocation parse(const std::vector<std::string>& words) {
     });
   };
   const auto add_recipe = [&](CLI::App* sub) {
-    sub->add_option("recipe", arguments.recipe, "a TOML file, or the name of one in recipes/")
+    sub->add_option("recipe", arguments.recipe,
+                    "a TOML file, the name of one in recipes/, or a run's recipe.json")
         ->default_str("demo");
     sub->add_option("--text", arguments.text,
                     "train on this: a text file, a folder of them, or token shards");

@@ -58,10 +58,9 @@ study::Recipe resolve(const Arguments& arguments) {
 }
 
 std::filesystem::path run_folder(const Arguments& arguments) {
-  const std::string name = arguments.name.empty()
-                               ? std::filesystem::path(arguments.recipe).stem().string()
-                               : arguments.name;
-  check_usage(name.find('/') == std::string::npos && name != "." && name != "..",
+  const std::string name =
+      arguments.name.value_or(std::filesystem::path(arguments.recipe).stem().string());
+  check_usage(!name.empty() && name.find('/') == std::string::npos && name != "." && name != "..",
               "--name: expected a plain folder name, got '", name,
               "'; --output says where it goes");
   return std::filesystem::path(arguments.output) / name;

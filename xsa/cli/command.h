@@ -29,9 +29,9 @@ struct Arguments {
   std::string target;     // a checkpoint or a folder
   std::string text;       // --text: another data.source
   std::string tokenizer;  // --tokenizer: another data.tokenizer
-  std::string name;       // --name: of the run
   std::string output = "runs";
-  std::string file;  // --file: where diagnose writes
+  std::string file;                 // --file: where diagnose writes
+  std::optional<std::string> name;  // --name: of the run
   std::optional<std::int64_t> seeds, sequences;
   bool resume = false, overwrite = false, json = false, dry_run = false;
   std::vector<study::Override> overrides;

@@ -90,10 +90,11 @@ Source find_shakespeare() {
 
 Source find_in_files(const DataConfig& config) {
   const fs::path path = config.source;
-  check(!path.empty(), "data source: expected 'shakespeare', a text file or a folder, got ''");
+  constexpr const char* kSources =
+      "expected 'shakespeare', a text file, a folder of text files, or token shards";
+  check_usage(!path.empty(), "data.source: ", kSources, ", got ''");
   check(fs::exists(path), "data source '", config.source, "': no such file or folder",
-        did_you_mean(config.source, {std::string(kShakespeare)}),
-        "; expected 'shakespeare', a text file, a folder of text files, or token shards");
+        did_you_mean(config.source, {std::string(kShakespeare)}), "; ", kSources);
   const fs::path real = fs::canonical(path);
   Source source{real.filename().string(), real.string(), {}};
   if (fs::is_directory(real))

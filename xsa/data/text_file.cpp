@@ -16,7 +16,8 @@ namespace {
 constexpr std::int64_t kPieceBytes = 1 << 20;
 constexpr double kMaxInvalidShare = 0.1;
 constexpr std::string_view kBinaryRemedy =
-    "; leave it out, or convert it to UTF-8 text (e.g. with iconv)";
+    "; leave it out, or convert it to UTF-8 text (e.g. with iconv); of packed files, parquet and "
+    "Arrow, xsa prepare makes token shards for training";
 
 }  // namespace
 

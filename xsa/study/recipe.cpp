@@ -4,6 +4,8 @@
 #include <sstream>
 
 #include "xsa/base/error.h"
+#include "xsa/base/file.h"
+#include "xsa/base/parse_json.h"
 #include "xsa/base/suggest.h"
 #include "xsa/base/toml.h"
 
@@ -23,7 +25,7 @@ std::vector<std::string> table_names() {
 std::vector<fs::path> recipe_folders() {
   std::error_code none;
   const fs::path program = fs::read_symlink("/proc/self/exe", none);
-  return {"recipes", program.parent_path() / ".." / ".." / "recipes"};
+  return {"recipes", program.parent_path().parent_path().parent_path() / "recipes"};
 }
 
 fs::path find_recipe(const std::string& name) {
@@ -39,11 +41,24 @@ fs::path find_recipe(const std::string& name) {
   }
   std::sort(known.begin(), known.end());
   known.erase(std::unique(known.begin(), known.end()), known.end());
-  std::string list;
+  std::string list, folders;
   for (const std::string& recipe : known) list += (list.empty() ? "" : ", ") + recipe;
+  for (const fs::path& folder : recipe_folders())
+    folders += (folders.empty() ? "" : " or ") + folder.string();
   throw UsageError(cat("recipe: expected a TOML file or the name of a recipe (",
-                       list.empty() ? "none found" : list, "), got '", name, "'",
+                       list.empty() ? "none found in " + folders : list, "), got '", name, "'",
                        did_you_mean(name, known)));
+}
+
+/// TOML, or a run's recipe.json.
+Json read_tables(const fs::path& path) {
+  if (path.extension() != ".json") return read_toml_file(path);
+  const std::string text = read_file(path);
+  try {
+    return parse_json(text);
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
 }
 
 void apply_tables(Recipe& recipe, const Json& tables, const std::string& file) {
@@ -80,7 +95,7 @@ Recipe load_recipe(const std::string& file, const std::vector<Override>& overrid
   Recipe recipe;
   const fs::path path = find_recipe(file);
   try {
-    apply_tables(recipe, read_toml_file(path), path.string());
+    apply_tables(recipe, read_tables(path), path.string());
   } catch (const UsageError& error) {
     const std::string text = error.what();
     throw text.starts_with(path.string()) ? error : UsageError(cat(path.string(), ": ", text));

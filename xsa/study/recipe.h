@@ -42,9 +42,9 @@ void for_each_table(AnyRecipe& recipe, Visitor&& visit) {
 /// "train.lr" and "3e-4", as on the command line.
 using Override = std::pair<std::string, std::string>;
 
-/// A file's tables over the defaults, then the overrides in their order. `file`: a path, or the
-/// name of a recipe in recipes/. Throws UsageError for an unknown table or key (with the nearest
-/// match), a wrong type or range.
+/// A file's tables over the defaults, then the overrides in their order. `file`: a path, of a run's
+/// recipe.json too, or the name of a recipe in recipes/. Throws UsageError for an unknown table or
+/// key (with the nearest match), a wrong type or range.
 Recipe load_recipe(const std::string& file, const std::vector<Override>& overrides);
 
 /// Sets one field. Throws UsageError as load_recipe does.

@@ -136,8 +136,8 @@ Json Run::execute() {
   const FolderLock lock(folder_);
   check_run_folder(folder_, options_.resume, options_.overwrite);  // again: now nobody interferes
   if (options_.overwrite) clear_run_folder(folder_);
-  if (const auto newest = checkpoint::latest(folder_ / "checkpoints"))
-    restore(checkpoint::Reader(*newest));
+  if (const fs::path root = folder_ / "checkpoints"; fs::exists(root / "LATEST"))
+    restore(checkpoint::Reader(root));
   write_json_file(folder_ / "recipe.json", to_json(config_));
   metrics_.emplace(folder_ / "metrics.jsonl", standing_.metrics_offset);
   start_ = Clock::now();
