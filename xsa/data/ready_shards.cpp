@@ -66,17 +66,6 @@ bool is_prepared(const fs::path& folder) {
   return manifest.is_object() && manifest.contains("train") && manifest.contains("tokenizer");
 }
 
-/// Shards beside a damaged manifest are not taken by their names alone: it says whose ids they
-/// hold.
-void check_manifest(const fs::path& folder) {
-  const fs::path manifest = folder / kManifestName;
-  check_usage(
-      !fs::is_regular_file(manifest) || !try_parse_json(read_file(manifest)).is_discarded(),
-      manifest.string(),
-      ": damaged: expected JSON, which says what tokens the shards beside it hold; make the "
-      "folder anew (xsa prepare --overwrite), or remove the file if it is none of theirs");
-}
-
 std::optional<ReadyShards> find_in_folder(const std::string& source) {
   const fs::path folder = source;
   if (is_prepared(folder)) return ReadyShards{folder / kManifestName, {}, {}};
@@ -90,7 +79,6 @@ std::optional<ReadyShards> find_in_folder(const std::string& source) {
     check_usage(!fs::exists(folder / "meta.pkl"), "data.source '", source,
                 "': nanoGPT's data of characters (meta.pkl), whose ids are of an alphabet of its "
                 "own; train on its text with the tokenizer byte instead");
-    check_manifest(folder);
     return ReadyShards{{}, {folder / "train.bin"}, {folder / "val.bin"}};
   }
   std::vector<fs::path> shards;
@@ -99,7 +87,6 @@ std::optional<ReadyShards> find_in_folder(const std::string& source) {
         is_llm_c_shard(entry.path()))
       shards.push_back(entry.path());
   if (shards.empty()) return std::nullopt;
-  check_manifest(folder);
   std::sort(shards.begin(), shards.end());
   return by_name(source, shards);
 }
