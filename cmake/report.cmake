@@ -5,10 +5,11 @@ execute_process(
 if(NOT plotly_folder)
   message(STATUS "'${XSA_PYTHON}' has no plotly: reports need XSA_PLOTLY_JS at run time")
 endif()
-set_property(SOURCE ${CMAKE_SOURCE_DIR}/xsa/report/page.cpp APPEND PROPERTY
+set_property(SOURCE ${CMAKE_SOURCE_DIR}/xsa/report/html.cpp APPEND PROPERTY
   COMPILE_DEFINITIONS XSA_PLOTLY_FOLDER="${plotly_folder}")
 
-set(page_files ${CMAKE_SOURCE_DIR}/xsa/report/page.html ${CMAKE_SOURCE_DIR}/xsa/report/page.css ${CMAKE_SOURCE_DIR}/xsa/report/page.js)
+set(page_files ${CMAKE_SOURCE_DIR}/xsa/report/page.html ${CMAKE_SOURCE_DIR}/xsa/report/page.css ${CMAKE_SOURCE_DIR}/xsa/report/page.js
+    ${CMAKE_SOURCE_DIR}/xsa/report/set.html ${CMAKE_SOURCE_DIR}/xsa/report/set.js)
 set(page_source ${CMAKE_BINARY_DIR}/generated/report_page.cpp)
 add_custom_command(
   OUTPUT ${page_source}

@@ -48,6 +48,7 @@ struct Run {
   Json recipe;
   Curve train, validation;
   std::map<EvaluationKey, Curve> evaluations;  // of the lines of type "eval"
+  std::vector<Json> diagnoses;                 // the lines of type "diagnose"
 };
 
 struct Comparison {

@@ -1,7 +1,5 @@
 // The page: page.html with its {{places}} filled. All text from files is escaped here.
 #include <algorithm>
-#include <cctype>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <string>
@@ -13,6 +11,7 @@
 #include "xsa/report/comparison.h"
 #include "xsa/report/curves.h"
 #include "xsa/report/escape.h"
+#include "xsa/report/html.h"
 #include "xsa/report/judge.h"
 #include "xsa/report/metrics.h"
 #include "xsa/report/recipe.h"
@@ -26,19 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string text_of(const Json& json) {
-  if (json.is_null()) return "–";
-  return json.is_string() ? json.get<std::string>()
-                          : json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string text_at(const Json& json, const char* key) {
   return json.is_object() && json.contains(key) ? text_of(json[key]) : "–";
-}
-
-std::string element(const char* tag, std::string_view text, std::string_view attributes = "") {
-  return cat("<", tag, attributes.empty() ? "" : " ", attributes, ">", escape_html(text), "</", tag,
-             ">");
 }
 
 /// The spread apart, so that a phone can show it below.
@@ -175,44 +163,6 @@ std::string badge_of(Outcome outcome) {
       return element("span", "no figures", "class=\"badge\"");
   }
   throw Error("report: unknown outcome");
-}
-
-/// Fills each {{place}} once; what is filled in is not searched again.
-std::string fill(std::string_view page, const std::map<std::string_view, std::string_view>& parts) {
-  std::string filled;
-  for (std::size_t from = 0;;) {
-    const std::size_t open = page.find("{{", from);
-    filled += page.substr(from, open - from);
-    if (open == std::string_view::npos) return filled;
-    const std::size_t close = page.find("}}", open);
-    const std::string_view name = page.substr(open + 2, close - open - 2);
-    const auto part = parts.find(name);
-    check(part != parts.end(), "page.html: unknown place {{", name, "}}");
-    filled += part->second;
-    from = close + 2;
-  }
-}
-
-bool contains_ignoring_case(std::string_view text, std::string_view word) {
-  return std::search(text.begin(), text.end(), word.begin(), word.end(), [](char a, char b) {
-           return std::tolower(static_cast<unsigned char>(a)) == b;
-         }) != text.end();
-}
-
-std::string read_plotly() {
-  const char* const named = std::getenv("XSA_PLOTLY_JS");
-  const fs::path path = named != nullptr
-                            ? fs::path(named)
-                            : fs::path(XSA_PLOTLY_FOLDER) / "package_data" / "plotly.min.js";
-  check(fs::is_regular_file(path), "report: expected plotly.min.js at '", path.string(),
-        "', which is no file. Install Python's plotly (`make build` does), or name the file in "
-        "XSA_PLOTLY_JS.");
-  const std::string text = read_file(path);
-  check(!text.empty(), path.string(), ": expected plotly.js, got an empty file");
-  for (const char* const mark : {"</script", "<!--"})
-    check(!contains_ignoring_case(text, mark), path.string(), ": contains '", mark,
-          "', which would break the page's script; expected PyPI plotly's plotly.min.js");
-  return text;
 }
 
 }  // namespace

@@ -53,6 +53,26 @@ std::vector<Row> table_rows(const Json& summary) {
   return rows;
 }
 
+std::string aligned(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.at(0).size());
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      widths[i] = std::max(widths[i], width_of(row[i]));
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      const std::string padding(widths[i] - width_of(row[i]), ' ');
+      text += i == 0 ? row[i] + padding : "   " + padding + row[i];
+    }
+    text += "\n";
+    if (&row != &rows[0]) continue;
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      for (std::size_t k = 0; k < widths[i] + (i == 0 ? 0 : 3); ++k) text += "─";
+    text += "\n";
+  }
+  return text;
+}
+
 std::string terminal_table(const Json& summary, bool colour) {
   std::vector<Row> rows = table_rows(summary);
   rows.insert(rows.begin(), kTableHead);

@@ -17,4 +17,8 @@ inline const Row kTableHead = {"", "standard", "exclusive", "difference", "relat
 /// One row a metric; means, "± spread" where there are several seeds, "–" where nothing is known.
 std::vector<Row> table_rows(const Json& summary);
 
+/// Rows of as many cells each as lines: the first column to the left, the others to the right. A
+/// rule stands below the first row.
+std::string aligned(const std::vector<std::vector<std::string>>& rows);
+
 }  // namespace xsa::report

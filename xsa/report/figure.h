@@ -1,0 +1,70 @@
+// A figure or a table of the set's page as data: what set.js draws, and its CSV.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "xsa/base/json.h"
+
+namespace xsa::report {
+
+/// A curve, points or bars. `low` and `high`, if any, are the ends of error bars.
+struct Trace {
+  std::string name;
+  std::string style;  // "standard", "exclusive", "margin", or "0", "1", ...: colour, dash, marker
+  std::vector<Json> x;
+  std::vector<double> y, low, high;
+  std::string kind = "line";  // or "thin" (a line without markers) or "bar"
+};
+
+struct Panel {
+  std::string title, x, y;
+  std::vector<Trace> traces;
+  std::string scale = "linear";  // or "log" or "category", of x
+  bool from_zero = false;
+  std::vector<std::vector<double>> heat;  // [layers][heads], in the place of traces
+};
+
+/// One choice of what a figure shows.
+struct View {
+  std::string label;
+  std::vector<Panel> panels;
+};
+
+/// A text, or a number as people read it.
+struct Cell {
+  std::string text;
+  double value = std::numeric_limits<double>::quiet_NaN();
+  int decimals = -1;  // of a number; -1: a text
+  bool sign = false;
+};
+
+Cell number_cell(double value, int decimals, bool sign = false);
+/// "0.031", "< 0.0001"
+Cell chance_cell(double p);
+std::string shown(const Cell& cell);
+
+struct Table {
+  std::vector<std::string> head;
+  std::vector<std::vector<Cell>> rows;
+};
+
+struct Figure {
+  std::string id;      // of its files: "fig4-rates"
+  std::string number;  // "Fig. 4"
+  std::string title, source;
+  std::string caption;      // what is seen, in one sentence
+  std::string paper;        // what the paper says, if anything
+  std::vector<View> views;  // empty: a table alone
+  std::size_t columns = 3;  // panels side by side
+  Table table;
+};
+
+/// The data of the figure's panels, or of its table where it has none; RFC 4180.
+std::string csv_of(const Figure& figure);
+
+/// For set.js.
+Json to_json(const Figure& figure);
+
+}  // namespace xsa::report

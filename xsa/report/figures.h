@@ -1,0 +1,36 @@
+// The paper's figures and tables from the parts of a set, in its arrangement. Those without data
+// are left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "xsa/report/figure.h"
+#include "xsa/report/parts.h"
+
+namespace xsa::report {
+
+/// All of them, in the paper's order.
+std::vector<Figure> figures_of(const Parts& parts);
+
+// By subject: each appends what it has data for.
+void add_layer_figures(const Parts& parts,
+                       std::vector<Figure>& figures);  // Fig. 1 and what follows
+void add_block_figures(const Parts& parts, std::vector<Figure>& figures);  // Fig. 2
+void add_loss_figures(const Parts& parts, std::vector<Figure>& figures);   // Fig. 3
+void add_task_tables(const Parts& parts, std::vector<Figure>& figures);    // Table 2
+void add_sweep_figures(const Parts& parts, std::vector<Figure>& figures);  // Fig. 4 to 6, others
+
+/// Mean and, from two values on, mean -+ sample standard deviation.
+void add_point(Trace& trace, const Json& x, const std::vector<double>& values);
+
+/// Loss of both, margin, interval and tests: a row a group with runs of both.
+Table margin_table(const std::vector<const Group*>& groups, const std::string& first_head);
+
+/// What that table's columns mean.
+extern const char* const kMarginNote;
+
+/// Letters, digits and '-' alone, for a file's name.
+std::string slug(const std::string& text);
+
+}  // namespace xsa::report

@@ -1,0 +1,25 @@
+// What the pages are made of.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "xsa/base/json.h"
+
+namespace xsa::report {
+
+/// A text as it is, other JSON as JSON; "–" for null.
+std::string text_of(const Json& json);
+
+/// <tag attributes>text, escaped</tag>
+std::string element(const char* tag, std::string_view text, std::string_view attributes = "");
+
+/// Fills each {{place}} once; what is filled in is not searched again.
+std::string fill(std::string_view page, const std::map<std::string_view, std::string_view>& parts);
+
+/// plotly.min.js from the environment's XSA_PLOTLY_JS or from the build's Python. Throws Error
+/// where there is none, or one that would end the script element that it stands in.
+std::string read_plotly();
+
+}  // namespace xsa::report

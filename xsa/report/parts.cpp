@@ -1,0 +1,310 @@
+#include "xsa/report/parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "xsa/base/error.h"
+#include "xsa/report/metrics.h"
+#include "xsa/report/run.h"
+
+namespace xsa::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kDeepest = 4;  // folders within folders that are looked through
+
+std::string text_in(const Json& json, const char* key, const std::string& otherwise = "") {
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>()
+                                                                       : otherwise;
+}
+
+bool has(const Json& json, const char* key, bool (*is_right)(const Json&)) {
+  const auto found = json.find(key);
+  return found != json.end() && is_right(*found);
+}
+
+/// Calls `action`; what it throws becomes a problem.
+template <class Action>
+void attempt(std::vector<std::string>& problems, const Action& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    problems.emplace_back(error.what());
+  }
+}
+
+/// A run of which recipe.json can be read; what else is wrong is told and left empty.
+std::optional<Run> read_run(const fs::path& folder, std::vector<std::string>& problems) {
+  std::optional<Run> run;
+  attempt(problems, [&] {
+    Run read;
+    read.record.folder = folder;
+    read.recipe = read_object(folder / "recipe.json");
+    read.record.attention = read.recipe.at("model").at("attention").get<std::string>();
+    read.record.seed = read.recipe.at("train").at("seed").get<std::int64_t>();
+    run = std::move(read);
+  });
+  if (!run) return run;
+  attempt(problems, [&] { run->record.summary = read_object(folder / "summary.json"); });
+  attempt(problems, [&] { run->record.diagnose = read_diagnose(folder / "diagnose.json"); });
+  attempt(problems, [&] {
+    Run curves;
+    read_metrics(curves, folder / "metrics.jsonl");
+    run->train = std::move(curves.train);
+    run->validation = std::move(curves.validation);
+    run->evaluations = std::move(curves.evaluations);
+    run->diagnoses = std::move(curves.diagnoses);
+  });
+  return run;
+}
+
+void add_run(Study& study, const Labels& labels, Run run) {
+  auto group = std::find_if(study.groups.begin(), study.groups.end(),
+                            [&](const Group& candidate) { return candidate.labels == labels; });
+  if (group == study.groups.end()) {
+    study.groups.push_back({labels, {}, {}});
+    group = study.groups.end() - 1;
+  }
+  (run.record.attention == "standard" ? group->standard : group->exclusive)
+      .push_back(std::move(run));
+}
+
+double size_of(const Run& run) {
+  const double others = number_at(run.record.summary, "non_embedding_parameters");
+  return std::isfinite(others) ? others : number_at(run.record.summary, "parameters");
+}
+
+/// What runs share that differ in attention and seed alone.
+std::string likeness(Json recipe) {
+  if (recipe.contains("model")) recipe["model"].erase("attention");
+  if (recipe.contains("train")) recipe["train"].erase("seed");
+  return recipe.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Study read_comparison(const fs::path& folder, std::vector<std::string>& problems) {
+  const Json info = read_object(folder / "compare.json");
+  Study study;
+  study.name = text_in(info, "name", folder.filename().string());
+  study.folder = folder;
+  study.axes = {{"model", "model"}};
+  for (const Json& entry : member(info, "runs", "a list", is_list, folder / "compare.json")) {
+    attempt(problems, [&] {
+      auto run = read_run(folder / entry.at("folder").get<std::string>(), problems);
+      if (run)
+        add_run(study, {{"model", size_text(size_of(*run)) + ", " + study.name}}, std::move(*run));
+    });
+  }
+  return study;
+}
+
+std::map<std::string, std::map<std::string, double>> tasks_of(const Json& results) {
+  std::map<std::string, std::map<std::string, double>> tasks;
+  for (const auto& [task, figures] : results.items()) {
+    if (!figures.is_object()) continue;
+    for (const auto& [key, value] : figures.items()) {
+      const std::string metric = key.substr(0, key.find(','));  // lm-eval's "acc,none"
+      if (value.is_number() && (metric == "acc" || metric == "acc_norm"))
+        tasks[task][metric] = value.get<double>();
+    }
+  }
+  return tasks;
+}
+
+Evaluated read_evaluation(const Json& results, const fs::path& path) {
+  Evaluated model;
+  model.name = text_in(results, "model_name", path.parent_path().filename().string());
+  const Json config = results.value("config", Json::object());
+  model.parameters = number_at(config, "model_num_parameters");
+  Json shape = config.is_object() ? config.value("model_config", Json()) : Json();
+  model.attention = text_in(shape, "attention");
+  if (shape.is_object()) shape.erase("attention");
+  model.key = shape.is_object() ? shape.dump() : path.string();
+  model.tasks = tasks_of(results.at("results"));
+  check(!model.tasks.empty(), path.string(), ": expected a task with \"acc\", found none");
+  return model;
+}
+
+/// Reads one path after another into the parts.
+class Reader {
+ public:
+  void read(const fs::path& path) {
+    check(fs::exists(path), path.string(), ": expected a file or a folder, found none");
+    const std::size_t before = found_;
+    attempt(parts_.problems, [&] { look_at(path, 0); });
+    if (found_ == before && parts_.problems.empty())
+      parts_.problems.push_back(
+          path.string() +
+          ": holds no run, comparison, sweep, evaluation, diagnosis or block benchmark");
+  }
+
+  Parts take() {
+    if (!loose_.empty()) group_loose();
+    return std::move(parts_);
+  }
+
+ private:
+  void look_at(const fs::path& path, int depth) {
+    if (!fs::is_directory(path)) return read_file_of(path, depth == 0);
+    if (fs::exists(path / "sweep.json")) return read_file_of(path / "sweep.json", true);
+    if (fs::exists(path / "compare.json")) return read_file_of(path / "compare.json", true);
+    if (fs::exists(path / "recipe.json")) return add_loose(path);
+    if (depth == kDeepest) return;
+    std::vector<fs::path> entries;
+    for (const auto& entry : fs::directory_iterator(path))
+      if (entry.is_directory() || entry.path().extension() == ".json")
+        entries.push_back(entry.path());
+    std::sort(entries.begin(), entries.end());
+    for (const fs::path& entry : entries)
+      attempt(parts_.problems, [&] { look_at(entry, depth + 1); });
+  }
+
+  /// By its content, whatever its name. A file that was not `named` may be anything.
+  void read_file_of(const fs::path& path, bool named) {
+    const fs::path folder = path.parent_path();
+    if (path.extension() == ".jsonl" || path.filename() == "summary.json" ||
+        path.filename() == "recipe.json")
+      return named ? add_loose(folder) : void();
+    const Json json = read_json_file(path);
+    if (!json.is_object()) {
+      check(!named, path.string(), ": expected a JSON object, got ", json.type_name());
+      return;
+    }
+    const auto is_map = [](const Json& value) { return value.is_object(); };
+    if (has(json, "points", is_list)) {
+      if (!is_new(folder)) return;
+      parts_.studies.push_back(read_sweep(json, folder, parts_.problems));
+    } else if (has(json, "runs", is_list) && has(json, "name", is_text)) {
+      if (!is_new(folder)) return;
+      parts_.studies.push_back(read_comparison(folder, parts_.problems));
+    } else if (has(json, "layers", is_list)) {
+      if (is_new(path)) parts_.diagnoses.push_back({short_name(path), read_diagnose(path)});
+    } else if (has(json, "results", is_list) && is_block(json["results"])) {
+      if (is_new(path)) parts_.blocks.push_back({short_name(path), json});
+    } else if (has(json, "results", is_map) &&
+               (json.contains("n-samples") || json.contains("configs") ||
+                json.contains("versions"))) {
+      if (is_new(path)) parts_.evaluations.push_back(read_evaluation(json, path));
+    } else {
+      check(!named, path.string(),
+            ": expected a run's, comparison's, sweep's, evaluation's, diagnosis's or block "
+            "benchmark's JSON, got other keys");
+    }
+  }
+
+  static bool is_block(const Json& results) {
+    return !results.empty() && results[0].is_object() && results[0].contains("length");
+  }
+
+  static std::string short_name(const fs::path& path) {
+    const std::string folder = fs::absolute(path).parent_path().filename().string();
+    return folder.empty() ? path.filename().string() : folder + "/" + path.filename().string();
+  }
+
+  /// False for what another path has brought already.
+  bool is_new(const fs::path& path) {
+    const bool is_first = seen_.insert(fs::weakly_canonical(path)).second;
+    found_ += 1;
+    return is_first;
+  }
+
+  void add_loose(const fs::path& folder) {
+    if (!is_new(folder)) return;
+    auto run = read_run(folder, parts_.problems);
+    if (run) loose_.push_back(std::move(*run));
+  }
+
+  /// Runs of one recipe are a group; its name is its size and, where sizes repeat, the first run's.
+  void group_loose() {
+    Study study;
+    study.name = "runs";
+    study.axes = {{"model", "model"}};
+    std::map<std::string, Labels> labels;
+    for (Run& run : loose_) {
+      const auto [entry, is_first] = labels.try_emplace(likeness(run.recipe));
+      if (is_first)
+        entry->second = {{"model", size_text(size_of(run)) + ", " +
+                                       fs::absolute(run.record.folder).filename().string()}};
+      add_run(study, entry->second, std::move(run));
+    }
+    parts_.studies.push_back(std::move(study));
+  }
+
+  Parts parts_;
+  std::vector<Run> loose_;
+  std::set<fs::path> seen_;
+  std::size_t found_ = 0;
+};
+
+}  // namespace
+
+std::string name_of(const Labels& labels) {
+  std::string name;
+  for (const auto& [axis, value] : labels) name += (name.empty() ? "" : ", ") + value;
+  return name.empty() ? "all" : name;
+}
+
+Study read_sweep(const Json& sweep, const fs::path& folder, std::vector<std::string>& problems) {
+  Study study;
+  study.name = text_in(sweep, "name", folder.filename().string());
+  study.title = text_in(sweep, "title");
+  study.figure = text_in(sweep, "figure");
+  study.folder = folder;
+  const std::string where = (folder / "sweep.json").string();
+  if (has(sweep, "axes", is_list))
+    for (const Json& axis : sweep["axes"])
+      if (text_in(axis, "name") != "attention")
+        study.axes.emplace_back(text_in(axis, "name"),
+                                text_in(axis, "label", text_in(axis, "name")));
+  for (const Json& point : member(sweep, "points", "a list", is_list, where)) {
+    attempt(problems, [&] {
+      const std::string place = text_in(point, "folder");
+      const std::string status = text_in(point, "status", "done");
+      const std::string error = text_in(point, "error");
+      if (status != "done") {
+        study.points.push_back(fs::path(place).filename().string() + ": " + status +
+                               (error.empty() ? "" : ", " + error));
+        return;
+      }
+      check(!place.empty(), where, ": expected \"folder\" in each point, which one lacks");
+      auto run = read_run(folder / place, problems);
+      if (!run) return;
+      Labels labels;
+      if (point.contains("labels"))
+        for (const auto& [axis, value] : point["labels"].items()) {
+          const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+          if (axis != "attention" || (text != "standard" && text != "exclusive"))
+            labels.emplace_back(axis, text);
+        }
+      add_run(study, labels, std::move(*run));
+    });
+  }
+  return study;
+}
+
+Parts read_parts(const std::vector<fs::path>& paths) {
+  Reader reader;
+  for (const fs::path& path : paths) reader.read(path);
+  return reader.take();
+}
+
+BySeed final_losses(const std::vector<Run>& runs) {
+  BySeed losses;
+  for (const Run& run : runs) {
+    const double loss = number_at(run.record.summary, "validation_loss");
+    if (std::isfinite(loss)) losses[run.record.seed] = loss;
+  }
+  return losses;
+}
+
+std::string size_text(double parameters) {
+  if (!std::isfinite(parameters)) return "?";
+  if (parameters >= 0.95e8) return format_number(parameters / 1e9, parameters < 1e9 ? 2 : 1) + "B";
+  if (parameters >= 0.95e6) return format_number(parameters / 1e6, 1) + "M";
+  return format_number(parameters / 1e3, 0) + "K";
+}
+
+}  // namespace xsa::report
