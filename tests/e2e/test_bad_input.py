@@ -168,8 +168,9 @@ def test_something_that_is_no_checkpoint(xsa):
     assert "nowhere" in xsa("diagnose", "nowhere", expect=2).stderr
 
 
-def test_a_folder_that_is_no_comparison(xsa):
-    assert "compare.json" in xsa("report", ".", expect=1).stderr
+def test_a_folder_that_holds_nothing_to_report(xsa):
+    assert "holds no run, comparison" in xsa("report", ".", expect=1).stderr
+    assert not (xsa.folder / "report.html").exists()
 
 
 def test_other_files_in_the_way_are_never_removed(xsa):

@@ -51,9 +51,6 @@ Per layer (Fig. 1 of the paper): the cosine of value vectors with one another, t
 cosine of attention's output with the own value; from the operator's lse and c, linear in the length.
 Settings that can be changed: --data.* and --diagnose.* (xsa compare --help lists them).)";
 
-constexpr char kReportExamples[] = R"(Example:
-  xsa report runs/demo      write runs/demo/report.html anew from the figures in the folder)";
-
 /// Takes "--table.field=value" and "--table.field value" out of `words`: these are a recipe's, not
 /// a flag's.
 std::vector<study::Override> take_overrides(std::vector<std::string>& words) {
@@ -164,8 +161,9 @@ Invocation parse(const std::vector<std::string>& words) {
   sub->add_option("--sequences", arguments.sequences, "random sequences; the paper: 1024");
   sub->add_option("--file", arguments.file, "also write the result to this JSON file");
   sub->add_flag("--overwrite", arguments.overwrite, "replace a --file that is no result of this");
-  sub = add("report", "write a comparison's page anew", kReportExamples, report);
-  sub->add_option("folder", arguments.target, "a folder that xsa compare made")->required();
+  add_declared("report",
+               "one page with the paper's figures, from runs, sweeps, evaluations, benchmarks",
+               kReportExamples, declare_report);
   add_declared("eval", "score a model on the field's tasks, as lm-evaluation-harness does",
                kEvalExamples, declare_eval);
 

@@ -63,7 +63,6 @@ std::filesystem::path run_folder(const Arguments& arguments);
 void compare(const Arguments& arguments);
 void train(const Arguments& arguments);
 void diagnose(const Arguments& arguments);
-void report(const Arguments& arguments);
 
 // Commands with options of their own, and the examples in their help.
 std::function<void()> declare_prepare(CLI::App& command);
@@ -74,5 +73,7 @@ std::function<void()> declare_eval(CLI::App& command);
 extern const char* const kEvalExamples;
 std::function<void()> declare_generate(CLI::App& command);
 extern const char* const kGenerateExamples;
+std::function<void()> declare_report(CLI::App& command);
+extern const char* const kReportExamples;
 
 }  // namespace xsa::cli

@@ -15,7 +15,7 @@ struct Trace {
   std::string style;  // "standard", "exclusive", "margin", or "0", "1", ...: colour, dash, marker
   std::vector<Json> x;
   std::vector<double> y, low, high;
-  std::string kind = "line";  // or "thin" (a line without markers) or "bar"
+  std::string kind = "line";  // or "thin" (no markers), "points" (no line), "bar"
 };
 
 struct Panel {

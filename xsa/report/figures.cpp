@@ -111,9 +111,12 @@ std::string ahead_text(const std::vector<const Group*>& groups, const std::strin
       behind += (behind.empty() ? "" : "; ") + name_of(group->labels) + ": " + four(mean);
     }
   }
+  if (groups.empty()) return "No setting has finished runs of both attentions yet.";
   if (ahead.empty())
     return cat("XSA ends with the lower validation loss at none of ", groups.size(), " ", what,
                ".");
+  if (groups.size() == 1)
+    return cat("XSA ends with the lower validation loss, ", range_text(ahead), " nats a token.");
   return cat("XSA ends with the lower validation loss at ", ahead.size(), " of ", groups.size(),
              " ", what, ", ", range_text(ahead), " nats a token",
              behind.empty() ? "" : " (not at " + behind + ")", ".");
@@ -164,7 +167,7 @@ std::vector<std::string> rests_of(const Study& study) {
 
 /// Final loss of both, and the margin, along the sweep's first axis; a series for each setting of
 /// the others.
-std::vector<Panel> along_axis(const Study& study, const char* kind) {
+std::vector<Panel> along_axis(const Study& study, const char* loss_kind, const char* margin_kind) {
   const Axis axis = first_axis(study);
   const std::string scale = axis.is_numeric ? "log" : "category";
   Panel losses{"final validation loss", axis.label, "nats/token", {}, scale};
@@ -176,7 +179,7 @@ std::vector<Panel> along_axis(const Study& study, const char* kind) {
     for (const std::string_view attention : kAttentions) {
       const std::string style(attention);
       Trace loss{(style == "standard" ? style : "XSA") + suffix, style};
-      loss.kind = kind;
+      loss.kind = loss_kind;
       for (const Group& group : study.groups)
         if (rest_of(group.labels) == rests[i])
           add_point(loss, axis.place(group.labels.empty() ? "all" : group.labels[0].second),
@@ -187,10 +190,51 @@ std::vector<Panel> along_axis(const Study& study, const char* kind) {
       if (rest_of(group.labels) == rests[i])
         add_margin(margin, axis.place(group.labels.empty() ? "all" : group.labels[0].second),
                    margin_in(group));
-    margin.kind = kind;
+    margin.kind = margin_kind;
     margins.traces.push_back(margin);
   }
   return {losses, margins};
+}
+
+/// Loss of both, margin, interval and tests: a row a group with runs of both.
+Table margin_table(const std::vector<const Group*>& groups, const std::string& first_head) {
+  Table table{{first_head, "seeds", "standard", "±", "XSA", "±", "margin", "±", "95 % from", "to",
+               "p, t", "p, sign flips"},
+              {}};
+  for (const Group* const group : groups) {
+    const Margin margin = margin_in(*group);
+    std::vector<Cell> row = {{name_of(group->labels)},
+                             number_cell(static_cast<double>(margin.values.size()), 0)};
+    for (const std::string_view attention : kAttentions) {
+      const Margin losses = margin_of(values_of(final_losses(group->runs(attention))));
+      row.push_back(number_cell(losses.mean, 4));
+      row.push_back(number_cell(losses.spread, 4));
+    }
+    row.push_back(number_cell(margin.mean, 4, true));
+    row.push_back(number_cell(margin.spread, 4));
+    row.push_back(number_cell(margin.mean - margin.half, 4, true));
+    row.push_back(number_cell(margin.mean + margin.half, 4, true));
+    row.push_back(chance_cell(margin.t_test));
+    row.push_back(chance_cell(margin.sign_flips));
+    table.rows.push_back(row);
+  }
+  return table;
+}
+
+bool is_known(const Cell& cell) { return cell.decimals < 0 || std::isfinite(cell.value); }
+
+/// Without the columns in which nothing is known, as p values of few seeds.
+Table without_unknown(const Table& table) {
+  Table few{{}, std::vector<std::vector<Cell>>(table.rows.size())};
+  for (std::size_t i = 0; i < table.head.size(); ++i) {
+    if (std::none_of(table.rows.begin(), table.rows.end(),
+                     [&](const auto& row) { return is_known(row[i]); }))
+      continue;
+    few.head.push_back(table.head[i]);
+    for (std::size_t row = 0; row < few.rows.size(); ++row)
+      few.rows[row].push_back(table.rows[row][i]);
+  }
+  return few;
 }
 
 /// A row a group and attention, against the first row.
@@ -233,7 +277,8 @@ void add_margin_figure(Figure figure, const Study& study, const char* what,
                        std::vector<Figure>& figures) {
   const auto pairs = pairs_of(study);
   if (figure.caption.empty()) figure.caption = ahead_text(pairs, what);
-  figure.table = margin_table(pairs, study.axes.empty() ? "" : study.axes[0].second);
+  figure.table =
+      without_unknown(margin_table(pairs, study.axes.empty() ? "" : study.axes[0].second));
   figure.columns = 2;
   figures.push_back(std::move(figure));
 }
@@ -319,6 +364,7 @@ void add_variants(const Study& study, std::vector<Figure>& figures) {
                        [](const auto& a, const auto& b) { return a[3].value < b[3].value; });
   figure.caption = cat("Lowest: ", (*best)[0].text, " with ", (*best)[1].text, " attention, ",
                        four((*best)[3].value), " nats a token.");
+  figure.table = without_unknown(figure.table);
   figure.paper =
       "Against the first row: its loss − this row's, seed by seed; above 0 this row is better. "
       "Spread, interval and tests are those of that difference.";
@@ -333,30 +379,6 @@ void add_point(Trace& trace, const Json& x, const std::vector<double>& values) {
   trace.y.push_back(margin.mean);
   trace.low.push_back(margin.mean - margin.spread);
   trace.high.push_back(margin.mean + margin.spread);
-}
-
-Table margin_table(const std::vector<const Group*>& groups, const std::string& first_head) {
-  Table table{{first_head, "seeds", "standard", "±", "XSA", "±", "margin", "±", "95 % from", "to",
-               "p, t", "p, sign flips"},
-              {}};
-  for (const Group* const group : groups) {
-    const Margin margin = margin_in(*group);
-    std::vector<Cell> row = {{name_of(group->labels)},
-                             number_cell(static_cast<double>(margin.values.size()), 0)};
-    for (const std::string_view attention : kAttentions) {
-      const Margin losses = margin_of(values_of(final_losses(group->runs(attention))));
-      row.push_back(number_cell(losses.mean, 4));
-      row.push_back(number_cell(losses.spread, 4));
-    }
-    row.push_back(number_cell(margin.mean, 4, true));
-    row.push_back(number_cell(margin.spread, 4));
-    row.push_back(number_cell(margin.mean - margin.half, 4, true));
-    row.push_back(number_cell(margin.mean + margin.half, 4, true));
-    row.push_back(chance_cell(margin.t_test));
-    row.push_back(chance_cell(margin.sign_flips));
-    table.rows.push_back(row);
-  }
-  return table;
 }
 
 std::string slug(const std::string& text) {
@@ -392,8 +414,8 @@ void add_loss_figures(const Parts& parts, std::vector<Figure>& figures) {
     figure.paper =
         "paper, 0.7B, 1.4B, 2.7B: the margin appears early and does not close (no figures known "
         "here).";
-    add_margin_figure(std::move(figure), study, pairs.size() == 1 ? "size" : "sizes", figures);
-    figures.back().columns = std::min<std::size_t>(3, view.panels.size());
+    add_margin_figure(std::move(figure), study, "sizes", figures);
+    figures.back().columns = 4;
   }
 }
 
@@ -401,7 +423,7 @@ void add_sweep_figures(const Parts& parts, std::vector<Figure>& figures) {
   for (const Study& study : parts.studies) {
     if (study.figure == "fig4" && !study.groups.empty()) {
       Figure figure = start(study, "fig4", "Fig. 4", "Loss against learning rate");
-      figure.views = {{"", along_axis(study, "line")}};
+      figure.views = {{"", along_axis(study, "line", "line")}};
       figure.paper =
           "paper, 1.3B: four learning rates, the margin is about the same at each (no figures "
           "known here).";
@@ -411,7 +433,7 @@ void add_sweep_figures(const Parts& parts, std::vector<Figure>& figures) {
   for (const Study& study : parts.studies) {
     if (study.figure == "fig5" && !study.groups.empty()) {
       Figure figure = start(study, "fig5", "Fig. 5", "Margin against sequence length");
-      figure.views = {{"", along_axis(study, "line")}};
+      figure.views = {{"", along_axis(study, "line", "line")}};
       figure.caption = growth_text(study);
       figure.paper =
           "paper, 1.3B: six lengths up to 16K at about 0.5M tokens a batch, the margin grows with "
@@ -422,7 +444,7 @@ void add_sweep_figures(const Parts& parts, std::vector<Figure>& figures) {
   for (const Study& study : parts.studies) {
     if (study.figure == "fig6" && !study.groups.empty()) {
       Figure figure = start(study, "fig6", "Fig. 6", "Attention sinks crossed with XSA");
-      figure.views = {{"", along_axis(study, "bar")}};
+      figure.views = {{"", along_axis(study, "points", "bar")}};
       const std::string margins = list_text(study);
       if (!margins.empty()) figure.caption = "Margin by kind of sink: " + margins + ".";
       figure.paper =

@@ -24,10 +24,7 @@ void add_sweep_figures(const Parts& parts, std::vector<Figure>& figures);  // Fi
 /// Mean and, from two values on, mean -+ sample standard deviation.
 void add_point(Trace& trace, const Json& x, const std::vector<double>& values);
 
-/// Loss of both, margin, interval and tests: a row a group with runs of both.
-Table margin_table(const std::vector<const Group*>& groups, const std::string& first_head);
-
-/// What that table's columns mean.
+/// What the columns of a table of margins mean.
 extern const char* const kMarginNote;
 
 /// Letters, digits and '-' alone, for a file's name.

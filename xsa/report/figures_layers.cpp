@@ -82,6 +82,14 @@ std::optional<Trace> over_layers(const Line& line, const char* key) {
   return by_layer.empty() ? std::nullopt : std::optional(trace);
 }
 
+/// As the mass on sinks is in models without; also where nothing was measured.
+bool is_all_zero(const Panel& panel) {
+  for (const Trace& trace : panel.traces)
+    for (const double value : trace.y)
+      if (value != 0) return false;
+  return true;
+}
+
 template <class Quantities>
 View layer_view(const Choice& choice, const Quantities& quantities) {
   View view{choice.label, {}};
@@ -89,7 +97,7 @@ View layer_view(const Choice& choice, const Quantities& quantities) {
     Panel panel{quantity.title, "layer", "", {}, "linear", true};
     for (const Line& line : choice.lines)
       if (auto trace = over_layers(line, quantity.key)) panel.traces.push_back(*trace);
-    if (!panel.traces.empty()) view.panels.push_back(panel);
+    if (!is_all_zero(panel)) view.panels.push_back(panel);
   }
   return view;
 }
@@ -187,7 +195,7 @@ void add_training(const Parts& parts, std::vector<Figure>& figures) {
         for (const std::string_view attention : kAttentions)
           if (auto trace = over_training(group.runs(attention), attention, quantity.key))
             panel.traces.push_back(*trace);
-        if (!panel.traces.empty()) view.panels.push_back(panel);
+        if (!is_all_zero(panel)) view.panels.push_back(panel);
       };
       for (const Quantity& quantity : kFigure1) add(quantity);
       for (const std::size_t i : {0, 1, 3}) add(kMasses[i]);

@@ -143,6 +143,8 @@ class Reader {
 
   Parts take() {
     if (!loose_.empty()) group_loose();
+    std::stable_sort(parts_.studies.begin(), parts_.studies.end(),
+                     [](const Study& a, const Study& b) { return a.figure < b.figure; });
     return std::move(parts_);
   }
 

@@ -133,8 +133,9 @@ std::string lead_of(const Parts& parts, const std::vector<Figure>& figures) {
   add(parts.blocks.size(), "block benchmark");
   std::string numbers;
   for (const Figure& figure : figures)
-    if (numbers.find(figure.number) == std::string::npos)
-      numbers += (numbers.empty() ? "" : ", ") + figure.number;
+    if (const std::string number = figure.number.substr(0, figure.number.find(','));
+        numbers.find(number) == std::string::npos)
+      numbers += (numbers.empty() ? "" : ", ") + number;
   return lead + (numbers.empty() ? "; nothing to show yet." : ". Shown: " + numbers + ".");
 }
 

@@ -34,11 +34,11 @@
       showlegend: !named.has(trace.name), error_y: errorBars(trace, colour('ink')), hovertemplate: '%{y:.4~f}<extra>' + '%{fullData.name}' + '</extra>',
     };
     named.add(trace.name);
-    if (trace.kind === 'bar') return {...shared, type: 'bar', marker: {color, pattern: {shape: trace.style === 'standard' ? '/' : '', solidity: .25, fgcolor: colour('card')}}};
+    if (trace.kind === 'bar') return {...shared, type: 'bar', marker: {color, pattern: {shape: trace.style === 'standard' ? '/' : '', solidity: .2, fillmode: 'overlay', fgcolor: colour('card')}}};
     const thin = trace.kind === 'thin';
     const error = shared.error_y && {...shared.error_y, color};
-    return {...shared, error_y: error, type: 'scatter', mode: thin ? 'lines' : 'lines+markers', opacity: thin ? .45 : 1,
-      line: {color, dash, width: thin ? 1.2 : 2.2}, marker: {color, symbol, size: trace.x.length > 30 ? 4 : 7}};
+    return {...shared, error_y: error, type: 'scatter', mode: thin ? 'lines' : trace.kind === 'points' ? 'markers' : 'lines+markers', opacity: thin ? .45 : 1,
+      line: {color, dash, width: thin ? 1.2 : 2.2}, marker: {color, symbol, size: trace.kind === 'points' ? 10 : trace.x.length > 30 ? 4 : 7}};
   }
 
   function heatTrace(panel, index, range, last) {

@@ -1,0 +1,68 @@
+"""One page from a comparison, a diagnosis, an evaluation and a block benchmark."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    from conftest import RECIPE, Program, made_text
+
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "text.txt").write_text(made_text(60_000))
+    recipe = RECIPE.replace("steps = 120", "steps = 20").replace("eval_every = 20", "eval_every = 5")
+    (folder / "tiny.toml").write_text(recipe)
+    program = Program(folder)
+    program("compare", "tiny.toml", "--text", "text.txt")
+    program("train", "tiny.toml", "--text", "text.txt", "--name", "alone")
+    program("diagnose", "runs/alone", "--sequences", 4, "--file", "alone.json")
+    (folder / "runs" / "alone" / "summary.json").write_text("{")
+    program.done = program(
+        "report", "runs", "alone.json", "--output", "page.html", "--csv", "csv", "--json"
+    )
+    program.result = json.loads(program.done.stdout)
+    return program
+
+
+def figure(result, number):
+    return next(each for each in result["figures"] if each["number"] == number)
+
+
+def test_the_losses_are_those_of_the_runs(page):
+    table = figure(page.result, "Fig. 3")["table"]
+    found = dict(zip(table["head"], table["rows"][0]))
+    compared = json.loads((page.folder / "runs" / "tiny" / "compare.json").read_text())["results"]
+    losses = [compared[kind]["validation_loss"]["mean"] for kind in ("standard", "exclusive")]
+    assert [found["standard"], found["XSA"]] == pytest.approx(losses, rel=1e-5)
+    assert found["margin"] == pytest.approx(losses[0] - losses[1], abs=1e-6)
+
+
+def test_layers_of_runs_and_diagnosis_files_are_shown(page):
+    labels = [view["label"] for view in figure(page.result, "Fig. 1")["views"]]
+    assert "diagnoses" in labels and len(labels) >= 2
+    assert [panel["title"] for panel in figure(page.result, "Fig. 1")["views"][0]["panels"]] == [
+        "cosine of values with one another",
+        "diagonal of the attention map",
+        "cosine of output y and own value",
+    ]
+
+
+def test_the_damaged_part_is_named_and_spoils_nothing(page):
+    assert len(page.result["problems"]) == 1
+    assert "runs/alone/summary.json" in page.result["problems"][0]
+    assert "runs/alone/summary.json" in page.done.stderr
+    assert "runs/alone/summary.json" in (page.folder / "page.html").read_text()
+
+
+def test_each_figure_has_its_csv(page):
+    for each in page.result["figures"]:
+        text = (page.folder / "csv" / f"{each['id']}.csv").read_bytes().decode()
+        assert text == each["csv"] and text.count("\r\n") > 1
+
+
+def test_one_run_is_enough_and_no_path_is_a_usage_error(page):
+    page("report", "runs/tiny/standard-seed1337", "--output", "one.html")
+    assert "Fig. 1" in (page.folder / "one.html").read_text()
+    page("report", expect=2)
+    assert "absent" in page("report", "absent", expect=1).stderr

@@ -1,0 +1,47 @@
+#include "xsa/report/figure.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+namespace xsa::report {
+namespace {
+
+TEST(Csv, HasALineAPointWithFieldsQuotedWhereNeeded) {
+  Figure figure{"fig4", "Fig. 4"};
+  Trace trace{"XSA, \"late\"", "exclusive", {0.001, "none"}, {2.5, std::nan("")}};
+  trace.low = {2.25, std::nan("")};
+  trace.high = {2.75, std::nan("")};
+  figure.views = {{"all", {{"loss", "learning rate", "nats", {trace}}}}};
+  EXPECT_EQ(csv_of(figure),
+            "view,panel,series,learning rate,value,low,high\r\n"
+            "all,loss,\"XSA, \"\"late\"\"\",0.001,2.5,2.25,2.75\r\n"
+            "all,loss,\"XSA, \"\"late\"\"\",none,,,\r\n");
+}
+
+TEST(Csv, OfHeadsNamesLayerAndHead) {
+  Panel panel{"standard", "head", "layer"};
+  panel.heat = {{0.5, 0.25}};
+  Figure figure{"heads", "Fig. 1"};
+  figure.views = {{"", {panel}}};
+  EXPECT_EQ(csv_of(figure),
+            "view,panel,series,head,value,low,high\r\n"
+            ",standard,layer 0,0,0.5,,\r\n,standard,layer 0,1,0.25,,\r\n");
+}
+
+TEST(Csv, OfATableHasPlainNumbers) {
+  Figure figure{"table2", "Table 2"};
+  figure.table = {{"task", "gain"}, {{{"piqa"}, number_cell(-1.25, 1, true)}}};
+  EXPECT_EQ(csv_of(figure), "task,gain\r\npiqa,-1.25\r\n");
+}
+
+TEST(Cells, AreShownAsPeopleReadThem) {
+  EXPECT_EQ(shown(number_cell(-1.25, 2, true)), "−1.25");
+  EXPECT_EQ(shown(number_cell(std::nan(""), 2)), "–");
+  EXPECT_EQ(shown(chance_cell(1e-7)), "< 0.0001");
+  EXPECT_EQ(shown(chance_cell(0.03125)), "0.0312");
+  EXPECT_EQ(shown({}), "");
+}
+
+}  // namespace
+}  // namespace xsa::report

@@ -1,0 +1,112 @@
+#include "xsa/report/parts.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/made_comparison.h"
+#include "tests/support/made_sweep.h"
+#include "tests/support/temp_folder.h"
+#include "xsa/base/file.h"
+
+namespace xsa::report {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using testing::error_of;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::TempFolder;
+
+constexpr char kEvaluation[] =
+    R"({"results": {"piqa": {"alias": "piqa", "acc,none": 0.5, "acc_norm,none": 0.6}}, "versions": {},
+        "model_name": "runs/a", "config": {"model_num_parameters": 7e8,
+        "model_config": {"attention": "exclusive", "layers": 2}}})";
+constexpr char kBlock[] = R"({"what": "block", "results": [{"length": 64, "mode": "forward"}]})";
+
+TEST(ReadParts, TellsEveryKindApartByItsContent) {
+  const TempFolder folder;
+  testing::write_comparison(folder / "compared", {});
+  testing::write_sweep(folder / "swept", {});
+  testing::write_made_run(folder / "one", "standard", 1, 2.0);
+  testing::write_made_run(folder / "two", "exclusive", 1, 1.9);
+  folder.write("model/results.json", kEvaluation);
+  folder.write("block.json", kBlock);
+  folder.write("other/figures.json", R"({"layers": [{"layer": 0, "value_cosine": 0.5}]})");
+  folder.write("other/notes.json", "[1, 2]");
+  const Parts parts = read_parts({folder.path()});
+  EXPECT_THAT(parts.problems, IsEmpty());
+  ASSERT_EQ(parts.studies.size(), 3u);
+  EXPECT_EQ(parts.studies[0].name, "demo");
+  EXPECT_EQ(parts.studies[1].name, "runs");
+  EXPECT_EQ(parts.studies[2].name, "rates");
+  ASSERT_EQ(parts.studies[1].groups.size(), 1u);  // alike but for attention
+  EXPECT_EQ(parts.studies[1].groups[0].standard.size(), 1u);
+  EXPECT_EQ(parts.studies[1].groups[0].exclusive.size(), 1u);
+  EXPECT_EQ(parts.studies[2].groups.size(), 2u);
+  EXPECT_EQ(parts.studies[2].groups[0].labels, (Labels{{"lr", "1e-3"}}));
+  EXPECT_EQ(parts.studies[2].groups[0].exclusive.size(), 3u);
+  ASSERT_EQ(parts.evaluations.size(), 1u);
+  EXPECT_EQ(parts.evaluations[0].attention, "exclusive");
+  EXPECT_EQ(parts.evaluations[0].tasks.at("piqa").at("acc_norm"), 0.6);
+  EXPECT_EQ(parts.blocks.size(), 1u);
+  ASSERT_EQ(parts.diagnoses.size(), 1u);
+  EXPECT_EQ(parts.diagnoses[0].name, "other/figures.json");
+}
+
+TEST(ReadParts, TakesWhatIsNamedTwiceOnce) {
+  const TempFolder folder;
+  testing::write_made_run(folder / "one", "standard", 1, 2.0);
+  const Parts parts = read_parts({folder / "one", folder.path(), folder / "one/metrics.jsonl"});
+  ASSERT_EQ(parts.studies.size(), 1u);
+  EXPECT_EQ(parts.studies[0].groups.at(0).standard.size(), 1u);
+  EXPECT_THAT(parts.problems, IsEmpty());
+}
+
+TEST(ReadParts, NamesADamagedPartAndKeepsTheOthers) {
+  const TempFolder folder;
+  testing::write_sweep(folder.path(), {});
+  const std::string point = "points/lr=1e-3,attention=standard,seed=1";
+  folder.write(point + "/diagnose.json", "{\"half\": ");
+  fs::remove(folder / (point + "/summary.json"));
+  fs::remove(folder / "points/lr=2e-3,attention=standard,seed=2/recipe.json");
+  const Parts parts = read_parts({folder.path()});
+  ASSERT_EQ(parts.problems.size(), 3u);
+  EXPECT_THAT(parts.problems[0], HasSubstr(point + "/summary.json"));
+  EXPECT_THAT(parts.problems[1], HasSubstr(point + "/diagnose.json"));
+  EXPECT_THAT(parts.problems[2], HasSubstr("seed=2/recipe.json"));
+  const auto& groups = parts.studies.at(0).groups;
+  EXPECT_EQ(groups[0].standard.size(), 3u);  // its curves are there
+  EXPECT_EQ(final_losses(groups[0].standard).size(), 2u);
+  EXPECT_EQ(groups[1].standard.size(), 2u);
+}
+
+TEST(ReadParts, TellsThePointsThatAreNotDone) {
+  const TempFolder folder;
+  folder.write("sweep.json", R"({"name": "s", "points": [
+      {"folder": "points/a", "status": "failed", "error": "the loss is not finite"},
+      {"folder": "points/b", "status": "waiting"}]})");
+  const Parts parts = read_parts({folder.path()});
+  EXPECT_THAT(parts.studies.at(0).points,
+              ElementsAre("a: failed, the loss is not finite", "b: waiting"));
+}
+
+TEST(ReadParts, SaysWhatIsWrongWithWhatWasNamed) {
+  const TempFolder folder;
+  EXPECT_THAT(error_of([&] { read_parts({folder / "absent"}); }),
+              HasSubstr("absent: expected a file or a folder, found none"));
+  EXPECT_THAT(read_parts({folder.path()}).problems.at(0), HasSubstr("holds no run"));
+  EXPECT_THAT(read_parts({folder.write("x.json", "{\"a\": 1}")}).problems.at(0),
+              HasSubstr("x.json: expected a run's"));
+  EXPECT_THAT(read_parts({folder.write("x.json", "{\"a\": ")}).problems.at(0),
+              HasSubstr("x.json: expected JSON"));
+}
+
+TEST(Sizes, AreSaidInTheFieldsWords) {
+  EXPECT_EQ(size_text(0.7e9), "0.70B");
+  EXPECT_EQ(size_text(1.4e9), "1.4B");
+  EXPECT_EQ(size_text(12.34e6), "12.3M");
+  EXPECT_EQ(size_text(803968), "804K");
+}
+
+}  // namespace
+}  // namespace xsa::report

@@ -1,0 +1,99 @@
+#include "xsa/report/set.h"
+
+#include <gmock/gmock.h>
+
+#include <regex>
+
+#include "tests/support/made_sweep.h"
+#include "tests/support/temp_folder.h"
+#include "xsa/base/file.h"
+
+namespace xsa::report {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::TempFolder;
+
+std::string page_of(const TempFolder& folder) {
+  return render_set(read_set({folder.path()}), "/* plotly */");
+}
+
+std::size_t count(const std::string& text, std::string_view word) {
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size())
+    ++found;
+  return found;
+}
+
+TEST(SetPage, ShowsEveryFigureWithItsButtonsAndWhatThePaperSays) {
+  const TempFolder folder;
+  testing::write_sweep(folder.path(), {});
+  const std::string page = page_of(folder);
+  EXPECT_THAT(page, AllOf(HasSubstr("Fig. 4 · Loss against learning rate"),
+                          HasSubstr("paper, 1.3B: four learning rates"),
+                          HasSubstr("No data here for: Fig. 2 (xsa bench block)")));
+  for (const char* const format : {"svg", "png", "csv"})
+    EXPECT_EQ(count(page, std::string("data-save=\"") + format + "\""), 5u) << format;
+  EXPECT_THAT(page, Not(HasSubstr("{{")));
+}
+
+TEST(SetPage, LoadsNothing) {
+  const TempFolder folder;
+  testing::write_sweep(folder.path(), {});
+  const std::string page = page_of(folder);
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("http:")), Not(HasSubstr("https:"))));
+  EXPECT_FALSE(
+      std::regex_search(page, std::regex("(src|href|action)\\s*=|url\\(|@import|fetch\\(")));
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+}
+
+TEST(SetPage, KeepsHostileTextText) {
+  const TempFolder folder;
+  testing::write_sweep(folder.path(), {.name = "</script><i>", .label = "<i>label"});
+  folder.write("sub/x.json", "{\"<i>\": ");
+  const SetReport report = read_set({folder.path(), folder / "sub/x.json"});
+  const std::string page = render_set(report, "");
+  EXPECT_THAT(page, Not(HasSubstr("<i>")));
+  EXPECT_EQ(count(page, "</script"), 3u);
+}
+
+TEST(SetPage, NamesWhatIsMissing) {
+  const TempFolder folder;
+  testing::write_sweep(folder.path(), {});
+  folder.write("points/lr=1e-3,attention=standard,seed=1/metrics.jsonl", "{\n");
+  const std::string page = page_of(folder);
+  EXPECT_THAT(page, AllOf(HasSubstr("Missing or damaged"), HasSubstr("seed=1/metrics.jsonl:1:"),
+                          HasSubstr("Fig. 4")));
+}
+
+TEST(SetPage, SaysSoWhereThereIsNothing) {
+  const TempFolder folder;
+  EXPECT_THAT(page_of(folder), HasSubstr("nothing to show yet"));
+}
+
+TEST(SetReports, WriteTheDataOfEachFigure) {
+  const TempFolder folder;
+  testing::write_sweep(folder / "rates", {});
+  const SetReport report = read_set({folder / "rates"});
+  write_csvs(report, folder / "csv");
+  EXPECT_THAT(read_file(folder / "csv/fig4-rates.csv"),
+              HasSubstr("final validation loss,standard,0.001,2.22,2.21,2.23\r\n"));
+  for (const Json& figure : to_json(report)["figures"])
+    EXPECT_EQ(read_file(folder / ("csv/" + figure["id"].get<std::string>() + ".csv")),
+              figure["csv"].get<std::string>());
+}
+
+TEST(SweepTable, HasARowASettingAndNamesThePointsThatAreNotDone) {
+  const TempFolder folder;
+  testing::write_sweep(folder.path(), {});
+  Json sweep = read_json_file(folder / "sweep.json");
+  sweep["points"].push_back({{"folder", "points/x"}, {"status", "failed"}, {"error", "no memory"}});
+  const std::string table = sweep_table(sweep, folder.path());
+  EXPECT_THAT(table, AllOf(HasSubstr("1e-3       3   2.2200 ± 0.0100   2.1693 ± 0.0103   +0.0507"),
+                           HasSubstr("x: failed, no memory\n")));
+}
+
+}  // namespace
+}  // namespace xsa::report
