@@ -11,7 +11,7 @@ def page(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("report")
     (folder / "text.txt").write_text(made_text(60_000))
-    recipe = RECIPE.replace("steps = 120", "steps = 20").replace("eval_every = 20", "eval_every = 5")
+    recipe = RECIPE.replace("steps = 120", "steps = 20").replace("every = 20", "every = 5")
     (folder / "tiny.toml").write_text(recipe)
     program = Program(folder)
     program("compare", "tiny.toml", "--text", "text.txt")

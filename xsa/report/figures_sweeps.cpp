@@ -1,0 +1,259 @@
+// Fig. 4 to 6 and the variants, from sweeps.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "xsa/base/error.h"
+#include "xsa/report/margin_figures.h"
+#include "xsa/report/metrics.h"
+
+namespace xsa::report {
+namespace {
+
+/// Mean over seeds; low and high where the interval is known, else the spread.
+void add_margin(Trace& trace, const Json& x, const Margin& margin) {
+  const double reach = std::isfinite(margin.half) ? margin.half : margin.spread;
+  trace.x.push_back(x);
+  trace.y.push_back(margin.mean);
+  trace.low.push_back(margin.mean - reach);
+  trace.high.push_back(margin.mean + reach);
+}
+
+/// A label as a number, or NaN.
+double number_of(const std::string& text) {
+  std::size_t used = 0;
+  try {
+    const double value = std::stod(text, &used);
+    return used == text.size() ? value : std::nan("");
+  } catch (const std::exception&) {
+    return std::nan("");
+  }
+}
+
+/// Places on the x axis: numbers above 0 on a log axis, else the labels as they are.
+struct Axis {
+  std::string label;
+  bool is_numeric = true;
+
+  Json place(const std::string& value) const {
+    return is_numeric ? Json(number_of(value)) : Json(value);
+  }
+};
+
+Axis first_axis(const Study& study) {
+  Axis axis{study.axes.empty() ? "" : study.axes[0].second};
+  for (const Group& group : study.groups)
+    axis.is_numeric =
+        axis.is_numeric && !group.labels.empty() && number_of(group.labels[0].second) > 0;
+  return axis;
+}
+
+std::string rest_of(const Labels& labels) {
+  if (labels.size() < 2) return "";
+  return name_of(Labels(labels.begin() + 1, labels.end()));
+}
+
+std::vector<std::string> rests_of(const Study& study) {
+  std::vector<std::string> rests;
+  for (const Group& group : study.groups) {
+    const std::string rest = rest_of(group.labels);
+    if (std::find(rests.begin(), rests.end(), rest) == rests.end()) rests.push_back(rest);
+  }
+  return rests;
+}
+
+/// Final loss of both, and the margin, along the sweep's first axis; a series for each setting of
+/// the others.
+std::vector<Panel> along_axis(const Study& study, const char* loss_kind, const char* margin_kind) {
+  const Axis axis = first_axis(study);
+  const std::string scale = axis.is_numeric ? "log" : "category";
+  Panel losses{"final validation loss", axis.label, "nats/token", {}, scale};
+  Panel margins{"margin, standard − XSA", axis.label, "nats/token", {}, scale, true};
+  const auto rests = rests_of(study);
+  for (std::size_t i = 0; i < rests.size(); ++i) {
+    const std::string suffix = rests[i].empty() ? "" : ", " + rests[i];
+    Trace margin{"margin" + suffix, rests.size() == 1 ? "margin" : std::to_string(i)};
+    for (const std::string_view attention : kAttentions) {
+      const std::string style(attention);
+      Trace loss{(style == "standard" ? style : "XSA") + suffix, style};
+      loss.kind = loss_kind;
+      for (const Group& group : study.groups)
+        if (rest_of(group.labels) == rests[i])
+          add_point(loss, axis.place(group.labels.empty() ? "all" : group.labels[0].second),
+                    values_of(final_losses(group.runs(attention))));
+      losses.traces.push_back(loss);
+    }
+    for (const Group& group : study.groups)
+      if (rest_of(group.labels) == rests[i])
+        add_margin(margin, axis.place(group.labels.empty() ? "all" : group.labels[0].second),
+                   margin_in(group));
+    margin.kind = margin_kind;
+    margins.traces.push_back(margin);
+  }
+  return {losses, margins};
+}
+
+/// A row a group and attention, against the first row.
+Table variants_table(const Study& study) {
+  Table table{{"", "attention", "seeds", "validation loss", "±", "margin over its standard",
+               "against the first row", "±", "95 % from", "to", "p, t", "p, sign flips"},
+              {}};
+  BySeed first;
+  for (const Group& group : study.groups) {
+    for (const std::string_view attention : kAttentions) {
+      const BySeed losses = final_losses(group.runs(attention));
+      if (losses.empty()) continue;
+      if (first.empty()) first = losses;
+      const Margin own = margin_of(values_of(losses));
+      const Margin twin = attention == "exclusive" ? margin_in(group) : Margin();
+      const Margin gain = table.rows.empty() ? Margin() : margin_between(first, losses);
+      table.rows.push_back({{name_of(group.labels)},
+                            {attention == "exclusive" ? "XSA" : "standard"},
+                            number_cell(static_cast<double>(losses.size()), 0),
+                            number_cell(own.mean, 4),
+                            number_cell(own.spread, 4),
+                            number_cell(twin.mean, 4, true),
+                            number_cell(gain.mean, 4, true),
+                            number_cell(gain.spread, 4),
+                            number_cell(gain.mean - gain.half, 4, true),
+                            number_cell(gain.mean + gain.half, 4, true),
+                            chance_cell(gain.t_test),
+                            chance_cell(gain.sign_flips)});
+    }
+  }
+  return table;
+}
+
+/// "The margin goes from a at 64 to b at 1024, and grows with every step."
+std::string growth_text(const Study& study) {
+  auto pairs = pairs_of(study);
+  if (pairs.size() < 2 || !first_axis(study).is_numeric) return "";
+  std::stable_sort(pairs.begin(), pairs.end(), [](const Group* a, const Group* b) {
+    return number_of(a->labels[0].second) < number_of(b->labels[0].second);
+  });
+  std::size_t steps_up = 0;
+  for (std::size_t i = 1; i < pairs.size(); ++i)
+    steps_up += margin_in(*pairs[i]).mean > margin_in(*pairs[i - 1]).mean;
+  const auto at = [](const Group& group) {
+    return four(margin_in(group).mean) + " at " + group.labels[0].second;
+  };
+  return cat("The margin goes from ", at(*pairs.front()), " to ", at(*pairs.back()),
+             steps_up + 1 == pairs.size() ? ", and grows with every step in length."
+                                          : cat(", and grows with ", steps_up, " of ",
+                                                pairs.size() - 1, " steps in length."));
+}
+
+std::string list_text(const Study& study) {
+  std::string text;
+  for (const Group* const group : pairs_of(study))
+    text +=
+        (text.empty() ? "" : "; ") + name_of(group->labels) + ": " + four(margin_in(*group).mean);
+  return text;
+}
+
+double mean_over_layers(const Run& run, const char* key) {
+  if (!run.record.diagnose.is_object()) return std::nan("");
+  double sum = 0;
+  const Json& layers = run.record.diagnose["layers"];
+  for (const Json& layer : layers) sum += number_at(layer, key);
+  return sum / static_cast<double>(layers.size());
+}
+
+/// Where attention's mass goes, with each kind of sink.
+void add_sink_masses(const Study& study, std::vector<Figure>& figures) {
+  Figure figure = start(study, "fig6-masses", "Fig. 6, masses", "Where the attention goes");
+  View view{"", {}};
+  bool is_known = false;
+  for (const auto& [key, title] : {std::pair{"first_key_mass", "on the first key"},
+                                   {"sink_mass", "on sinks"},
+                                   {"attention_diagonal", "on the own key"}}) {
+    Panel panel{
+        title, study.axes.empty() ? "" : study.axes[0].second, "attention mass", {}, "category",
+        true};
+    for (const std::string_view attention : kAttentions) {
+      const std::string style(attention);
+      Trace trace{style == "standard" ? style : "XSA", style};
+      trace.kind = "bar";
+      for (const Group& group : study.groups) {
+        std::vector<double> values;
+        for (const Run& run : group.runs(attention)) {
+          const double value = mean_over_layers(run, key);
+          if (std::isfinite(value)) values.push_back(value);
+        }
+        is_known = is_known || (!values.empty() && key != std::string("attention_diagonal"));
+        add_point(trace, name_of(group.labels), values);
+      }
+      panel.traces.push_back(trace);
+    }
+    view.panels.push_back(panel);
+  }
+  if (!is_known) return;
+  figure.caption =
+      "Mean attention mass over layers, heads and tokens, with and without XSA, for each kind of "
+      "sink.";
+  figure.paper = "paper, 1.3B: XSA acts as an implicit sink (no figures known here).";
+  figure.views = {view};
+  figures.push_back(figure);
+}
+
+void add_variants(const Study& study, std::vector<Figure>& figures) {
+  Figure figure = start(study, "variants", "Variants", "Final validation loss of each setting");
+  figure.table = variants_table(study);
+  if (figure.table.rows.empty()) return;
+  const auto best =
+      std::min_element(figure.table.rows.begin(), figure.table.rows.end(),
+                       [](const auto& a, const auto& b) { return a[3].value < b[3].value; });
+  figure.caption = cat("Lowest: ", (*best)[0].text, " with ", (*best)[1].text, " attention, ",
+                       four((*best)[3].value), " nats a token.");
+  figure.table = without_unknown(figure.table);
+  figure.paper =
+      "Against the first row: its loss − this row's, seed by seed; above 0 this row is better. "
+      "Spread, interval and tests are those of that difference.";
+  figures.push_back(figure);
+}
+
+}  // namespace
+
+void add_sweep_figures(const Parts& parts, std::vector<Figure>& figures) {
+  for (const Study& study : parts.studies) {
+    if (study.figure == "fig4" && !study.groups.empty()) {
+      Figure figure = start(study, "fig4", "Fig. 4", "Loss against learning rate");
+      figure.views = {{"", along_axis(study, "line", "line")}};
+      figure.paper =
+          "paper, 1.3B: four learning rates, the margin is about the same at each (no figures "
+          "known here).";
+      add_margin_figure(std::move(figure), study, "learning rates", figures);
+    }
+  }
+  for (const Study& study : parts.studies) {
+    if (study.figure == "fig5" && !study.groups.empty()) {
+      Figure figure = start(study, "fig5", "Fig. 5", "Margin against sequence length");
+      figure.views = {{"", along_axis(study, "line", "line")}};
+      figure.caption = growth_text(study);
+      figure.paper =
+          "paper, 1.3B: six lengths up to 16K at about 0.5M tokens a batch, the margin grows with "
+          "every step in length (no figures known here).";
+      add_margin_figure(std::move(figure), study, "lengths", figures);
+    }
+  }
+  for (const Study& study : parts.studies) {
+    if (study.figure == "fig6" && !study.groups.empty()) {
+      Figure figure = start(study, "fig6", "Fig. 6", "Attention sinks crossed with XSA");
+      figure.views = {{"", along_axis(study, "points", "bar")}};
+      const std::string margins = list_text(study);
+      if (!margins.empty()) figure.caption = "Margin by kind of sink: " + margins + ".";
+      figure.paper =
+          "paper, 1.3B: with learned sinks in both the margin stays (no figures known here).";
+      add_margin_figure(std::move(figure), study, "kinds of sink", figures);
+      add_sink_masses(study, figures);
+    }
+  }
+  const std::set<std::string> shown_above = {"fig3", "fig4", "fig5", "fig6"};
+  for (const Study& study : parts.studies)
+    if (!shown_above.contains(study.figure) &&
+        !(study.figure.empty() && !study.axes.empty() && study.axes[0].first == "model" &&
+          !pairs_of(study).empty()))
+      add_variants(study, figures);
+}
+
+}  // namespace xsa::report
