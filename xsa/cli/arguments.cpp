@@ -41,6 +41,16 @@ constexpr char kTrainExamples[] = R"(Examples:
 Any field of a recipe (TOML, see recipes/) can be set as --table.field=value:
 )";
 
+constexpr char kSweepExamples[] = R"(Examples:
+  xsa sweep sweep-rates --dry-run             which trainings would that be, and how many tokens?
+  xsa sweep sweep-rates                       four learning rates, with and without XSA (the paper's Fig. 4)
+  xsa sweep sweep-lengths --jobs 2 --seeds 3  two points at a time; three seeds each: mean and spread
+  xsa sweep mine.toml --train.steps=600       your sweep, one field of every point changed
+
+Run again after an interruption, it continues: finished points are kept, failed ones are tried again. A point that
+fails stops no other. docs/sweep.md says how to write one. Any field that no axis sets can be set as --table.field=value:
+)";
+
 constexpr char kDiagnoseExamples[] = R"(Examples:
   xsa diagnose runs/demo/standard-seed1337          its newest checkpoint, on its own training text
   xsa diagnose runs/first --text other.txt --diagnose.split=validation
@@ -151,6 +161,21 @@ Invocation parse(const std::vector<std::string>& words) {
   sub = add("train", "train one model", kTrainExamples + study::field_help(), train);
   add_recipe(sub);
   sub->add_flag("--resume", arguments.resume, "continue the run of this name");
+  sub = add("sweep", "train a grid of settings, and report them side by side",
+            kSweepExamples + study::field_help(), sweep);
+  sub->add_option("recipe", arguments.recipe,
+                  "a TOML file with a table [sweep], or one in recipes/")
+      ->required();
+  sub->add_option("--text", arguments.text,
+                  "train on this: a text file, a folder of them, or token shards");
+  sub->add_option("--name", arguments.name, "name of the sweep; by default the recipe's");
+  sub->add_option("--output", arguments.output, "folder that holds it")->default_str("runs");
+  sub->add_option("--seeds", arguments.seeds, "trainings of each point; mean and spread are shown");
+  sub->add_option("--jobs", arguments.jobs, "points trained at once; they share the cores out")
+      ->check(whole_number(1))
+      ->default_str("1");
+  sub->add_flag("--overwrite", arguments.overwrite, "replace a sweep of the same name");
+  sub->add_flag("--dry-run", arguments.dry_run, "list the points and their cost and leave");
   sub = add("diagnose", "how much of a model's attention repeats its own value", kDiagnoseExamples,
             diagnose);
   sub->add_option("checkpoint", arguments.target,

@@ -33,6 +33,7 @@ struct Arguments {
   std::string file;                 // --file: where diagnose writes
   std::optional<std::string> name;  // --name: of the run
   std::optional<std::int64_t> seeds, sequences;
+  std::int64_t jobs = 1;  // --jobs: points of a sweep at once
   bool resume = false, overwrite = false, json = false, dry_run = false;
   std::vector<study::Override> overrides;
 };
@@ -63,6 +64,7 @@ std::filesystem::path run_folder(const Arguments& arguments);
 void compare(const Arguments& arguments);
 void train(const Arguments& arguments);
 void diagnose(const Arguments& arguments);
+void sweep(const Arguments& arguments);
 
 // Commands with options of their own, and the examples in their help.
 std::function<void()> declare_prepare(CLI::App& command);

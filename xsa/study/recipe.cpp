@@ -57,7 +57,7 @@ Json read_tables(const fs::path& path) {
   try {
     return parse_json(text);
   } catch (const Error& error) {
-    throw UsageError(error.what());
+    throw UsageError(cat(path.string(), ": ", error.what()));
   }
 }
 
@@ -74,32 +74,72 @@ void apply_tables(Recipe& recipe, const Json& tables, const std::string& file) {
   }
 }
 
+/// apply(config, "lr", "train") for "train.lr"; false where no table has that name.
+template <class Apply>
+bool in_its_table(Recipe& recipe, const std::string& name, Apply&& apply) {
+  const std::size_t dot = name.find('.');
+  const std::string table = name.substr(0, dot);
+  bool known = false;
+  if (dot == std::string::npos) return false;
+  for_each_table(recipe, [&](const char* candidate, auto& config) {
+    if (table != candidate) return;
+    known = true;
+    apply(config, name.substr(dot + 1), candidate);
+  });
+  return known;
+}
+
+constexpr int kMaxBases = 8;  // a recipe that is its own base ends here
+
+Recipe recipe_over_bases(const RecipeFile& file, int bases_left) {
+  Recipe recipe;
+  Json tables = file.tables;
+  const std::string path = file.path.string();
+  if (tables.contains("base")) {
+    check_usage(tables["base"].is_string(), path,
+                ": base: expected the name of a recipe in quotes, got ", tables["base"].dump());
+    check_usage(bases_left > 0, path, ": base: expected at most ", kMaxBases,
+                " recipes, each the base of the one before; does one name itself?");
+    recipe = recipe_over_bases(read_recipe_file(tables["base"]), bases_left - 1);
+    tables.erase("base");
+  }
+  try {
+    apply_tables(recipe, tables, path);
+  } catch (const UsageError& error) {
+    const std::string text = error.what();
+    throw text.starts_with(path) ? error : UsageError(cat(path, ": ", text));
+  }
+  return recipe;
+}
+
 }  // namespace
 
 void apply_override(Recipe& recipe, const Override& setting) {
   const auto& [name, text] = setting;
-  const std::size_t dot = name.find('.');
-  const std::string table = name.substr(0, dot);
-  bool known = false;
-  if (dot != std::string::npos) {
-    for_each_table(recipe, [&](const char* candidate, auto& config) {
-      if (table != candidate) return;
-      known = true;
-      apply_text(config, name.substr(dot + 1), text, candidate);
-    });
-  }
+  const bool known = in_its_table(
+      recipe, name, [&, &text = text](auto& config, const std::string& key, const char* table) {
+        apply_text(config, key, text, table);
+      });
   check_usage(known, "unknown setting --", name, did_you_mean(name, override_names()));
 }
 
-Recipe load_recipe(const std::string& file, const std::vector<Override>& overrides) {
-  Recipe recipe;
+void apply_setting(Recipe& recipe, const std::string& name, const Json& value) {
+  const bool known =
+      in_its_table(recipe, name, [&](auto& config, const std::string& key, const char* table) {
+        apply_json(config, Json{{key, value}}, table);
+      });
+  check_usage(known, "unknown setting '", name, "'", did_you_mean(name, override_names()));
+}
+
+RecipeFile read_recipe_file(const std::string& file) {
   const fs::path path = find_recipe(file);
-  try {
-    apply_tables(recipe, read_tables(path), path.string());
-  } catch (const UsageError& error) {
-    const std::string text = error.what();
-    throw text.starts_with(path.string()) ? error : UsageError(cat(path.string(), ": ", text));
-  }
+  return {path, read_tables(path)};
+}
+
+Recipe recipe_from(const RecipeFile& file) { return recipe_over_bases(file, kMaxBases); }
+
+Recipe load_recipe(const std::string& file, const std::vector<Override>& overrides) {
+  Recipe recipe = recipe_from(read_recipe_file(file));
   for (const Override& setting : overrides) apply_override(recipe, setting);
   return recipe;
 }

@@ -42,13 +42,25 @@ void for_each_table(AnyRecipe& recipe, Visitor&& visit) {
 /// "train.lr" and "3e-4", as on the command line.
 using Override = std::pair<std::string, std::string>;
 
-/// A file's tables over the defaults, then the overrides in their order. `file`: a path, of a run's
-/// recipe.json too, or the name of a recipe in recipes/. Throws UsageError for an unknown table or
-/// key (with the nearest match), a wrong type or range.
+/// A file's tables, as they stand in it.
+struct RecipeFile {
+  std::filesystem::path path;
+  Json tables;
+};
+/// `file`: a path (TOML, or a run folder's recipe.json), or the name of a recipe in recipes/.
+RecipeFile read_recipe_file(const std::string& file);
+
+/// The tables over those of the recipe that `base = "NAME"` names, or over the defaults. Throws
+/// UsageError for an unknown table or key (with the nearest match), a wrong type or range.
+Recipe recipe_from(const RecipeFile& file);
+
+/// A file's recipe, then the overrides in their order. Throws UsageError as recipe_from does.
 Recipe load_recipe(const std::string& file, const std::vector<Override>& overrides);
 
 /// Sets one field. Throws UsageError as load_recipe does.
 void apply_override(Recipe& recipe, const Override& setting);
+/// The same from a recipe's value: "train.lr" and 0.0003.
+void apply_setting(Recipe& recipe, const std::string& name, const Json& value);
 
 Json to_json(const Recipe& recipe);
 

@@ -1,0 +1,200 @@
+"""A grid of trainings: resumable, and no point stops another."""
+
+import json
+import signal
+import time
+
+import pytest
+from test_interrupt import timeless, wait_for, weights
+
+SWEEP = """
+base = "tiny.toml"
+
+[data]
+source = "text.txt"
+
+[sweep]
+title = "Rates"
+figure = "fig4"
+
+[[sweep.axes]]
+name = "lr"
+label = "learning rate"
+field = "train.lr"
+values = [1e-2, 2e-2]
+
+[[sweep.axes]]
+name = "attention"
+field = "model.attention"
+values = ["standard", "exclusive"]
+"""
+
+POINTS = [
+    f"lr={lr},attention={kind},seed=1337"
+    for lr in ("0.01", "0.02")
+    for kind in ("standard", "exclusive")
+]
+SHORT = ("--train.steps=20", "--diagnose.sequences=4")
+
+
+@pytest.fixture
+def sweeping(xsa):
+    (xsa.folder / "sweep.toml").write_text(SWEEP)
+    return xsa
+
+
+def read(xsa, name="sweep"):
+    return json.loads((xsa.folder / "runs" / name / "sweep.json").read_text())
+
+
+def statuses(xsa, name="sweep"):
+    return [point["status"] for point in read(xsa, name)["points"]]
+
+
+def results(xsa, name):
+    """What a clock does not decide."""
+    found = {}
+    for point in read(xsa, name)["points"]:
+        folder = xsa.folder / "runs" / name / point["folder"]
+        summary = json.loads((folder / "summary.json").read_text())
+        figures = [summary[key] for key in ("validation_loss", "train_loss", "data_sha256")]
+        diagnosis = json.loads((folder / "diagnose.json").read_text())
+        found[point["folder"]] = (figures, weights(folder), timeless(folder), diagnosis)
+    return found
+
+
+def test_each_point_is_the_run_that_train_makes(sweeping):
+    done = sweeping("sweep", "sweep.toml", "--jobs", 2, *SHORT)
+    sweep = read(sweeping)
+    head = [sweep[key] for key in ("name", "title", "figure", "seeds")]
+    assert head == ["sweep", "Rates", "fig4", [1337]]
+    assert sweep["axes"] == [
+        {"name": "lr", "label": "learning rate", "values": ["0.01", "0.02"]},
+        {"name": "attention", "label": "attention", "values": ["standard", "exclusive"]},
+    ]
+    assert [point["folder"] for point in sweep["points"]] == [f"points/{name}" for name in POINTS]
+    assert sweep["points"][3] == {
+        "labels": {"lr": "0.02", "attention": "exclusive"},
+        "settings": {"train.lr": 0.02, "model.attention": "exclusive"},
+        "seed": 1337,
+        "folder": f"points/{POINTS[3]}",
+        "status": "done",
+    }
+    assert statuses(sweeping) == ["done"] * 4
+    assert (sweeping.folder / "runs" / "sweep" / "report.html").exists()
+    for point in sweep["points"]:
+        summary = json.loads(
+            (sweeping.folder / "runs" / "sweep" / point["folder"] / "summary.json").read_text()
+        )
+        assert f"{summary['validation_loss']:.4f}" in done.stdout
+        assert summary["threads"] == 2  # the recipe's own
+
+    settings = ("--text", "text.txt", "--train.lr=2e-2", "--model.attention=exclusive")
+    sweeping("train", "tiny.toml", "--name", "alone", *settings, *SHORT)
+    alone = sweeping.folder / "runs" / "alone"
+    point = sweeping.folder / "runs" / "sweep" / "points" / POINTS[3]
+    assert weights(point) == weights(alone)
+    assert (point / "diagnose.json").read_bytes() == (alone / "diagnose.json").read_bytes()
+
+
+def test_jobs_share_the_cores_where_the_recipe_leaves_threads_open(sweeping):
+    sweeping("sweep", "sweep.toml", "--jobs", 64, "--train.threads=0", *SHORT)
+    for name in POINTS:
+        summary = sweeping.folder / "runs" / "sweep" / "points" / name / "summary.json"
+        assert json.loads(summary.read_text())["threads"] == 1
+
+
+LONG = ("--train.steps=150", "--train.checkpoint_every=10")
+
+
+def test_a_broken_sweep_continues_to_the_results_of_an_unbroken_one(sweeping):
+    sweeping("sweep", "sweep.toml", "--name", "whole", *LONG)
+    words = ("sweep", "sweep.toml", "--name", "broken", *LONG)
+    points = sweeping.folder / "runs" / "broken" / "points"
+
+    def breaks(point, how):
+        process = sweeping.start(*words)
+        wait_for((points / point / "checkpoints" / "LATEST").exists, 120)
+        process.send_signal(how)
+        _, errors = process.communicate(timeout=60)
+        assert not (points / point / "summary.json").exists()
+        return process.returncode, errors
+
+    assert breaks(POINTS[1], signal.SIGKILL)[0] == -9
+    time.sleep(0.2)  # its child is gone as well: nobody trains on
+    size = (points / POINTS[1] / "metrics.jsonl").stat().st_size
+    time.sleep(0.5)
+    assert size == (points / POINTS[1] / "metrics.jsonl").stat().st_size
+    kept = (points / POINTS[0] / "summary.json").stat().st_mtime_ns
+
+    code, errors = breaks(POINTS[2], signal.SIGINT)
+    assert code == 130 and "The same command continues" in errors
+    assert statuses(sweeping, "broken") == ["done", "done", "waiting", "waiting"]
+
+    sweeping(*words)
+    assert (points / POINTS[0] / "summary.json").stat().st_mtime_ns == kept
+    assert results(sweeping, "broken") == results(sweeping, "whole")
+
+
+def test_a_point_that_fails_stops_no_other_and_is_tried_again(sweeping):
+    sweep = SWEEP.replace("[1e-2, 2e-2]", "[1e38, 2e-2]").replace('"standard", ', "")
+    sweep += """
+[[sweep.axes]]
+name = "heads"
+field = "model.kv_heads"
+values = [1, 3]
+"""
+    (sweeping.folder / "sweep.toml").write_text(sweep)
+    dry = sweeping("sweep", "sweep.toml", "--dry-run").stdout
+    assert dry.count("would fail: ") == 2 and "kv_heads" in dry
+    failed = sweeping("sweep", "sweep.toml", *SHORT, expect=1)
+    assert statuses(sweeping) == ["failed", "failed", "done", "failed"]
+    points = read(sweeping)["points"]
+    assert "finite" in points[0]["error"]
+    assert "kv_heads" in points[1]["error"]
+    assert "3 of 4 points failed" in failed.stderr and points[0]["error"] in failed.stderr
+    assert (sweeping.folder / "runs" / "sweep" / "report.html").exists()
+    again = sweeping("sweep", "sweep.toml", *SHORT, "--json", expect=1)
+    assert json.loads(again.stdout)["points"] == points
+
+
+def test_the_best_rate_of_the_baseline_is_reused(sweeping):
+    rule = '\n[sweep.reuse_best]\nof = "lr"\nfound_with = {attention = "standard"}\n'
+    sweep = SWEEP.replace("[1e-2, 2e-2]", "[1e-6, 1e-2]")
+    (sweeping.folder / "sweep.toml").write_text(sweep + rule)
+    sweeping("sweep", "sweep.toml", *SHORT)
+    assert [point["folder"] for point in read(sweeping)["points"]] == [
+        "points/lr=1e-6,attention=standard,seed=1337",
+        "points/lr=0.01,attention=standard,seed=1337",
+        "points/lr=0.01,attention=exclusive,seed=1337",
+    ]
+    assert statuses(sweeping) == ["done"] * 3
+
+
+def test_a_dry_run_lists_the_points_and_writes_nothing(sweeping):
+    listed = sweeping("sweep", "sweep.toml", "--seeds", 2, "--dry-run").stdout
+    for name in POINTS:
+        assert name in listed and name.replace("1337", "1338") in listed
+    assert f"8 trainings, {8 * 120 * 8 * 64 / 1e3:.0f}k tokens" in listed
+    assert not (sweeping.folder / "runs").exists()
+    plan = json.loads(sweeping("sweep", "sweep.toml", "--dry-run", "--json").stdout)
+    assert [point["name"] for point in plan["points"]] == POINTS
+
+
+def test_what_is_in_the_folder_is_kept(sweeping):
+    sweeping("sweep", "sweep.toml", *SHORT)
+    before = results(sweeping, "sweep")
+    refused = sweeping("sweep", "sweep.toml", *SHORT, "--train.weight_decay=0.2", expect=2)
+    assert "weight_decay (0.1 there, 0.2 asked for)" in refused.stderr
+    assert results(sweeping, "sweep") == before
+    sweeping("sweep", "sweep.toml", *SHORT, "--seeds", 2)  # more of the same keeps what there is
+    grown = results(sweeping, "sweep")
+    assert len(grown) == 8 and before.items() <= grown.items()
+    sweeping("sweep", "sweep.toml", *SHORT, "--train.weight_decay=0.2", "--overwrite")
+    assert results(sweeping, "sweep").keys() == before.keys()
+    assert all(found != before[name] for name, found in results(sweeping, "sweep").items())
+
+    (sweeping.folder / "runs" / "notes").mkdir()
+    (sweeping.folder / "runs" / "notes" / "notes.txt").write_text("precious")
+    refused = sweeping("sweep", "sweep.toml", "--name", "notes", expect=2)
+    assert "found other files" in refused.stderr

@@ -1,0 +1,330 @@
+#include "xsa/study/sweep.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <list>
+#include <set>
+#include <thread>
+
+#include "xsa/base/error.h"
+#include "xsa/base/parse_json.h"
+#include "xsa/base/progress.h"
+#include "xsa/base/signals.h"
+#include "xsa/base/system.h"
+#include "xsa/study/child.h"
+#include "xsa/train/run_folder.h"
+
+namespace xsa::study {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kPollEvery{100};
+
+/// A point and how far it is: an element of sweep.json's "points".
+struct Task {
+  SweepPoint point;
+  std::int64_t steps = 0, done = 0;
+  std::string status = "waiting", error;
+  double loss = 0;  // the newest
+};
+
+/// How far the run of a folder is, from the end of its metrics.jsonl.
+void read_newest(const fs::path& folder, Task& task) {
+  std::FILE* const file = std::fopen((folder / "metrics.jsonl").c_str(), "rb");
+  if (file == nullptr) return;
+  char tail[4096];
+  std::fseek(file, 0, SEEK_END);
+  std::fseek(file, -std::min<long>(std::ftell(file), sizeof tail), SEEK_CUR);
+  std::string text(tail, std::fread(tail, 1, sizeof tail, file));
+  std::fclose(file);
+  for (std::size_t end = text.rfind('\n'); end != std::string::npos && end > 0;) {
+    const std::size_t begin = text.rfind('\n', end - 1);
+    const Json line = try_parse_json(std::string_view(text).substr(begin + 1, end - begin - 1));
+    if (line.is_object() && line.value("type", "") == "train" && line.contains("step") &&
+        line.contains("loss")) {
+      task.done = line.at("step").get<std::int64_t>();
+      task.loss = line.at("loss").get<double>();
+      return;
+    }
+    end = begin;
+  }
+}
+
+std::string fixed(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4f", value);
+  return text;
+}
+
+class Runner {
+ public:
+  Runner(const Sweep& sweep, fs::path folder, const SweepOptions& options)
+      : sweep_(sweep), folder_(std::move(folder)), options_(options) {}
+
+  Json run() {
+    fs::create_directories(folder_);
+    const train::FolderLock lock(folder_);
+    open_folder();
+    record_ = {{"name", fs::absolute(folder_).lexically_normal().filename().string()},
+               {"title", sweep_.title},
+               {"figure", sweep_.figure},
+               {"date", utc_now()},
+               {"machine", machine_info()},
+               {"commit", build_commit()},
+               {"recipe", to_json(sweep_.base)},
+               {"axes", Json::array()},
+               {"seeds", sweep_.seeds}};
+    for (const SweepAxis& axis : sweep_.axes) {
+      Json values = Json::array();
+      for (const SweepValue& value : axis.values) values.push_back(value.label);
+      record_["axes"].push_back({{"name", axis.name}, {"label", axis.label}, {"values", values}});
+    }
+
+    add(first_points(sweep_));
+    write_json_file(folder_ / "recipe.json", record_["recipe"]);
+    write();
+    const std::size_t later =
+        later_points(sweep_, [](const SweepPoint&) { return std::nullopt; }).size();
+    progress_.emplace("sweep", total_steps(later), "step");
+    progress_->start_at(done_steps());
+    run_round();
+    add(later_points(sweep_, [&](const SweepPoint& point) { return loss_of(point); }));
+    write();
+    run_round();
+    progress_->finish();
+    check_same_text();
+    return record_;
+  }
+
+ private:
+  fs::path folder_of(const SweepPoint& point) const { return folder_ / "points" / point.name(); }
+  bool can_be_trained(const SweepPoint& point) const {
+    return point.labels.size() == sweep_.axes.size();
+  }
+
+  /// Leaves a folder that is this sweep's: new, empty, or holding an earlier part of it.
+  void open_folder() const {
+    const fs::path file = folder_ / "sweep.json";
+    if (!fs::exists(file)) {
+      for (const auto& entry : fs::directory_iterator(folder_))
+        check_usage(entry.path().filename() == ".lock", folder_.string(),
+                    ": expected a new folder or one that xsa sweep made, found other files; "
+                    "choose another --name");
+      return;
+    }
+    const Json before = read_json_file(file);
+    if (options_.overwrite) {
+      for (const Json& point : before.at("points"))
+        clear(folder_ / point.at("folder").get<std::string>());
+      return;
+    }
+    Json saved = xsa::to_json(diagnose::DiagnoseConfig());  // an older one lacks newer settings
+    saved.update(before.at("recipe").at("diagnose"));
+    const auto changed = differences(xsa::to_json(sweep_.base.diagnose), saved);
+    check_usage(changed.empty(), folder_.string(),
+                ": its points were diagnosed with other settings (diagnose.",
+                changed.empty() ? "" : changed.front(),
+                "); choose another --name, or --overwrite to replace it");
+    std::fprintf(stderr,
+                 "%s holds this sweep: continuing it, finished points are kept (--overwrite starts "
+                 "anew)\n",
+                 folder_.c_str());
+  }
+
+  /// Removes a point's run, nothing else.
+  void clear(const fs::path& point) const {
+    std::error_code none;
+    train::clear_run_folder(point);
+    fs::remove(point / ".lock", none);
+    fs::remove(point, none);  // unless others keep files there
+  }
+
+  void add(const std::vector<SweepPoint>& points) {
+    for (const SweepPoint& point : points) {
+      Task task{.point = point, .steps = sweep_.base.run.train.steps};
+      const fs::path folder = folder_of(point);
+      if (!can_be_trained(point)) {
+        task.status = "failed";
+        task.error = cat("no value of ", sweep_.reuse_best->of, " was trained with ",
+                         "every seed, so that none is the best");
+      } else {
+        const train::RunConfig config = run_config(sweep_, point);
+        task.steps = config.train.steps;
+        if (fs::exists(folder / "recipe.json"))
+          train::check_same_recipe(read_json_file(folder / "recipe.json"),
+                                   to_json(train::resolve(config)), folder.string());
+        if (fs::exists(folder / "summary.json")) {
+          task.status = "done";
+          task.done = task.steps;
+        } else {
+          read_newest(folder, task);
+        }
+      }
+      tasks_.push_back(std::move(task));
+    }
+  }
+
+  void write() {
+    Json points = Json::array();
+    for (const Task& task : tasks_) {
+      points.push_back({{"labels", task.point.labels},
+                        {"settings", task.point.settings},
+                        {"seed", task.point.seed},
+                        {"folder", "points/" + task.point.name()},
+                        {"status", task.status}});
+      if (!task.error.empty()) points.back()["error"] = task.error;
+    }
+    record_["points"] = points;
+    write_json_file(folder_ / "sweep.json", record_);
+  }
+
+  std::optional<double> loss_of(const SweepPoint& point) const {
+    const fs::path summary = folder_of(point) / "summary.json";
+    if (!fs::exists(summary)) return std::nullopt;
+    return read_json_file(summary).at("validation_loss").get<double>();
+  }
+
+  /// A text that changed between two points would look like a gain.
+  void check_same_text() const {
+    for (const SweepAxis& axis : sweep_.axes)
+      for (const SweepValue& value : axis.values)
+        for (const auto& [name, setting] : value.settings.items())
+          if (name.starts_with("data.")) return;
+    std::string first, sha256;
+    for (const Task& task : tasks_) {
+      if (task.status != "done") continue;
+      const std::string found =
+          read_json_file(folder_of(task.point) / "summary.json").at("data_sha256");
+      if (sha256.empty()) {
+        first = task.point.name();
+        sha256 = found;
+      }
+      check(found == sha256, folder_.string(), ": ", task.point.name(),
+            " was trained on another text than ", first, ": '", sweep_.base.run.data.source,
+            "' changed in between; --overwrite trains all anew");
+    }
+  }
+
+  std::int64_t total_steps(std::size_t later) const {
+    std::int64_t sum = static_cast<std::int64_t>(later) * sweep_.base.run.train.steps;
+    for (const Task& task : tasks_) sum += task.steps;
+    return sum;
+  }
+  std::int64_t done_steps() const {
+    std::int64_t sum = 0;
+    for (const Task& task : tasks_) sum += task.status == "failed" ? task.steps : task.done;
+    return sum;
+  }
+
+  std::vector<std::string> words_for(const SweepPoint& point) const {
+    std::vector<std::string> words = {"train",    (folder_ / "recipe.json").string(),
+                                      "--output", (folder_ / "points").string(),
+                                      "--name",   point.name(),
+                                      "--resume"};
+    for (const auto& [name, value] : point.settings.items())
+      words.push_back(
+          cat("--", name, "=", value.is_string() ? value.get<std::string>() : value.dump()));
+    words.push_back(cat("--train.seed=", point.seed));
+    if (run_config(sweep_, point).train.threads == 0) {
+      const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+      words.push_back(cat("--train.threads=", std::max<std::int64_t>(1, cores / options_.jobs)));
+    }
+    return words;
+  }
+
+  struct Running {
+    Task& task;
+    Child child;
+  };
+
+  /// Trains what waits, `jobs` points at a time.
+  void run_round() {
+    std::list<Running> running;
+    std::size_t next = 0;
+    for (;;) {
+      if (const int signal = stop_signal()) stop(running, signal);
+      for (; running.size() < static_cast<std::size_t>(options_.jobs) && next < tasks_.size();
+           ++next) {
+        Task& task = tasks_[next];
+        if (task.status != "waiting") continue;
+        const fs::path log = folder_ / "logs" / (task.point.name() + ".log");
+        running.push_back({task, Child(words_for(task.point), log)});
+        task.status = "running";
+        write();
+      }
+      if (running.empty()) return;
+      std::this_thread::sleep_for(kPollEvery);
+      for (auto entry = running.begin(); entry != running.end();) {
+        read_newest(folder_of(entry->task.point), entry->task);
+        const std::optional<int> code = entry->child.poll();
+        if (code) finish(*entry, *code);
+        entry = code ? running.erase(entry) : std::next(entry);
+      }
+      show(running);
+    }
+  }
+
+  void finish(Running& ended, int code) {
+    Task& task = ended.task;
+    const std::string name = task.point.name();
+    if (code == 0) {
+      task.status = "done";
+      task.done = task.steps;
+      progress_->print_line(
+          cat(name, ": validation loss ", fixed(loss_of(task.point).value_or(NAN))));
+    } else {
+      task.status = "failed";
+      task.error = ended.child.last_words();
+      if (code > 128 && task.error.empty())
+        task.error = cat("its process was ended by signal ", code - 128,
+                         code == 128 + SIGKILL ? ": too little memory?" : "");
+      progress_->print_line(cat(name, ": failed: ", task.error));
+    }
+    write();
+  }
+
+  void show(const std::list<Running>& running) {
+    std::string details = cat(count("done"), "/", tasks_.size(), " points");
+    if (const auto failed = count("failed"); failed > 0) details += cat(" (", failed, " failed)");
+    for (const Running& entry : running)
+      if (entry.task.done > 0) details += cat("  loss ", fixed(entry.task.loss));
+    progress_->update(done_steps(), details);
+  }
+
+  [[noreturn]] void stop(std::list<Running>& running, int signal) {
+    for (const Running& entry : running) entry.child.send(signal);
+    for (Running& entry : running) {
+      std::optional<int> code;
+      while (!(code = entry.child.poll())) std::this_thread::sleep_for(kPollEvery);
+      entry.task.status = *code == 0 ? "done" : "waiting";
+    }
+    write();
+    progress_->finish();
+    throw Interrupted(signal, cat(folder_.string(), ": stopped; ", count("done"), " of ",
+                                  tasks_.size(), " points are done, the others saved what they ",
+                                  "had. The same command continues"));
+  }
+
+  std::int64_t count(const std::string& status) const {
+    return std::count_if(tasks_.begin(), tasks_.end(),
+                         [&](const Task& task) { return task.status == status; });
+  }
+
+  const Sweep& sweep_;
+  fs::path folder_;
+  SweepOptions options_;
+  Json record_;
+  std::vector<Task> tasks_;
+  std::optional<Progress> progress_;
+};
+
+}  // namespace
+
+Json sweep(const Sweep& wanted, const fs::path& folder, const SweepOptions& options) {
+  return Runner(wanted, folder, options).run();
+}
+
+}  // namespace xsa::study
