@@ -64,7 +64,7 @@ TEST(SetPage, NamesWhatIsMissing) {
   testing::write_sweep(folder.path(), {});
   folder.write("points/lr=1e-3,attention=standard,seed=1/metrics.jsonl", "{\n");
   const std::string page = page_of(folder);
-  EXPECT_THAT(page, AllOf(HasSubstr("Missing or damaged"), HasSubstr("seed=1/metrics.jsonl:1:"),
+  EXPECT_THAT(page, AllOf(HasSubstr("Left out, as missing"), HasSubstr("seed=1/metrics.jsonl:1:"),
                           HasSubstr("Fig. 4")));
 }
 

@@ -53,7 +53,7 @@ std::vector<Choice> choices_of(const Parts& parts) {
   }
   for (const Study& study : parts.studies) {
     for (const Group& group : study.groups) {
-      Choice choice{study.name == "runs" || study.groups.size() == 1
+      Choice choice{parts.studies.size() == 1 || study.name == "runs" || study.groups.size() == 1
                         ? name_of(group.labels)
                         : study.name + ": " + name_of(group.labels),
                     {}};

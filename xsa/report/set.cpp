@@ -64,10 +64,11 @@ std::string table_html(const Figure& figure, std::size_t index) {
   return html + "</tbody></table></div></div>";
 }
 
-std::string figure_html(const Figure& figure, std::size_t index) {
+std::string figure_html(const Figure& figure, std::size_t index, const std::string& title) {
   std::string html = cat("<section id=\"", figure.id, "\">");
-  html += element("h2", figure.number + " · " + figure.title +
-                            (figure.source.empty() ? "" : " – " + figure.source));
+  html += element(
+      "h2", figure.number + " · " + figure.title +
+                (figure.source.empty() || figure.source == title ? "" : " – " + figure.source));
   html += element("p", figure.caption, "class=\"seen\"");
   if (!figure.views.empty()) html += plot_html(figure, index);
   if (!figure.table.rows.empty()) html += table_html(figure, index);
@@ -81,7 +82,7 @@ std::string problems_html(const Parts& parts) {
   for (const Study& study : parts.studies)
     for (const std::string& point : study.points) items += element("li", study.name + ": " + point);
   return items.empty() ? ""
-                       : "<div class=\"notice\">Missing or damaged, and left out:<ul "
+                       : "<div class=\"notice\">Left out, as missing, damaged or not done:<ul "
                          "class=\"problems\">" +
                              items + "</ul></div>";
 }
@@ -184,7 +185,7 @@ Json to_json(const SetReport& report) {
 std::string render_set(const SetReport& report, std::string_view plotly_js) {
   std::string figures;
   for (std::size_t i = 0; i < report.figures.size(); ++i)
-    figures += figure_html(report.figures[i], i);
+    figures += figure_html(report.figures[i], i, title_of(report.parts));
   const std::string title = escape_html(title_of(report.parts));
   const std::string lead = escape_html(lead_of(report.parts, report.figures));
   const std::string problems = problems_html(report.parts), runs = runs_html(report.parts);
