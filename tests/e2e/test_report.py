@@ -66,3 +66,11 @@ def test_one_run_is_enough_and_no_path_is_a_usage_error(page):
     assert "Fig. 1" in (page.folder / "one.html").read_text()
     page("report", expect=2)
     assert "absent" in page("report", "absent", expect=1).stderr
+
+
+def test_only_a_page_is_replaced(page):
+    page("report", "runs/tiny/standard-seed1337", "alone.json", "--output", "page.html")
+    before = (page.folder / "alone.json").read_bytes()
+    page("report", "runs", "alone.json", "--output", "alone.json", expect=2)
+    page("report", "runs", "--output", "text.txt", expect=2)
+    assert (page.folder / "alone.json").read_bytes() == before

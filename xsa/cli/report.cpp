@@ -10,6 +10,7 @@
 #include "xsa/base/error.h"
 #include "xsa/base/json.h"
 #include "xsa/cli/command.h"
+#include "xsa/cli/output_file.h"
 #include "xsa/report/comparison.h"
 #include "xsa/report/set.h"
 
@@ -64,6 +65,13 @@ void run(const Options& options) {
   check(!parts.studies.empty() || !report.figures.empty(), "report: nothing to show. ",
         parts.problems.empty() ? "" : parts.problems.front());
   const fs::path output = output_of(options);
+  OutputRule rule{"--output", {}, [](std::string_view beginning) {
+                    return beginning.find("self-attention") != std::string_view::npos ||
+                           beginning.find("Exclusive Self Attention") != std::string_view::npos;
+                  }};
+  for (const std::string& path : options.paths)
+    if (fs::is_regular_file(path)) rule.inputs.emplace_back(path);  // a folder may get its page
+  check_output_file(output, rule);
   report::write_set_page(report, output);
   if (!options.csv.empty()) report::write_csvs(report, options.csv);
   Json result = report::to_json(report);
