@@ -9,7 +9,8 @@ set_property(SOURCE ${CMAKE_SOURCE_DIR}/xsa/report/html.cpp APPEND PROPERTY
   COMPILE_DEFINITIONS XSA_PLOTLY_FOLDER="${plotly_folder}")
 
 set(page_files ${CMAKE_SOURCE_DIR}/xsa/report/page.html ${CMAKE_SOURCE_DIR}/xsa/report/page.css ${CMAKE_SOURCE_DIR}/xsa/report/page.js
-    ${CMAKE_SOURCE_DIR}/xsa/report/set.html ${CMAKE_SOURCE_DIR}/xsa/report/set.js)
+    ${CMAKE_SOURCE_DIR}/xsa/report/set.html ${CMAKE_SOURCE_DIR}/xsa/report/set.js
+    ${CMAKE_SOURCE_DIR}/xsa/report/diagnosis.html ${CMAKE_SOURCE_DIR}/xsa/report/diagnosis.js)
 set(page_source ${CMAKE_BINARY_DIR}/generated/report_page.cpp)
 add_custom_command(
   OUTPUT ${page_source}

@@ -333,6 +333,73 @@ TEST_F(Training, EvaluatesOnceThoughItIsStoppedAndKilled) {
   }
 }
 
+/// A diagnosis that counts its calls and depends on the model.
+TrainOptions diagnosed(std::int64_t& calls) {
+  TrainOptions options;
+  options.diagnose = [&calls](const model::Gpt& model, const data::Dataset& dataset) {
+    ++calls;
+    EXPECT_GT(dataset.train.tokens.size(), 0);
+    const double weight = model.parameters().front().tensor.sum().item<double>();
+    return Json{{"layers", {{{"layer", 0}, {"value_cosine", weight}}}}};
+  };
+  return options;
+}
+
+TEST_F(Training, DiagnosesNowAndThenAndAtTheEnd) {
+  std::int64_t calls = 0;
+  train(tiny(), *this / "plain", diagnosed(calls));
+  EXPECT_EQ(calls, 0) << "by default never";
+  RunConfig config = tiny();
+  config.train.diagnose_every = 3;
+  train(config, *this / "run", diagnosed(calls));
+  std::vector<std::int64_t> steps;
+  std::vector<Json> others;
+  for (const Json& line : metrics_without_times(*this / "run")) {
+    if (line["type"] != "diagnose") {
+      others.push_back(line);
+      continue;
+    }
+    steps.push_back(line["step"]);
+    EXPECT_EQ(line["tokens"], steps.back() * 8 * 32);
+    EXPECT_THAT(keys(line), ElementsAre("type", "step", "tokens", "layers"));
+  }
+  EXPECT_THAT(steps, ElementsAre(3, 6, 9, 10));
+  EXPECT_EQ(others, metrics_without_times(*this / "plain"));
+  EXPECT_TRUE(final_file(*this / "run", "model.safetensors") ==
+              final_file(*this / "plain", "model.safetensors"))
+      << "training does not depend on what is diagnosed";
+}
+
+TEST_F(Training, DiagnosesOnceThoughItIsStopped) {
+  std::int64_t calls = 0;
+  RunConfig config = tiny();
+  config.train.diagnose_every = 3;
+  train(config, *this / "unbroken", diagnosed(calls));
+  // Before a diagnosis; in it, which is then made up for; after it; at the end.
+  for (const std::int64_t step : {2, 3, 4, 10}) {
+    for (const bool during : {false, true}) {
+      const fs::path run = *this / cat("stopped-", step, during).c_str();
+      install_stop_handlers();
+      TrainOptions options = diagnosed(calls);
+      if (during) {
+        options.diagnose = [&, first = diagnosed(calls).diagnose](const model::Gpt& model,
+                                                                  const data::Dataset& dataset) {
+          std::raise(SIGTERM);
+          return stop_signal() != 0 ? std::nullopt : first(model, dataset);
+        };
+      } else {
+        options.after_step = signal_after(step, SIGTERM).after_step;
+      }
+      EXPECT_THROW(train(config, run, options), Interrupted);
+      clear_stop_signal();
+      options = diagnosed(calls);
+      options.resume = true;
+      train(config, run, options);
+      expect_same_runs(run, *this / "unbroken");
+    }
+  }
+}
+
 TEST_F(Training, StoppedByCtrlCSaysSo) {
   try {
     train(tiny(), *this / "run", signal_after(3, SIGINT));

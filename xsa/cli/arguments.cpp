@@ -54,11 +54,13 @@ fails stops no other. docs/sweep.md says how to write one. Any field that no axi
 constexpr char kDiagnoseExamples[] = R"(Examples:
   xsa diagnose runs/demo/standard-seed1337          its newest checkpoint, on its own training text
   xsa diagnose runs/first --text other.txt --diagnose.split=validation
-  xsa diagnose runs/first --sequences 1024 --json
+  xsa diagnose runs/first --sequences 64 --json
+  xsa diagnose runs/first --page first.html --csv first.csv
   xsa diagnose gpt2/ --text book.txt                a GPT-2 in Hugging Face's format; without --text, on Shakespeare
 
-Per layer (Fig. 1 of the paper): the cosine of value vectors with one another, the weight of the own key, and the
-cosine of attention's output with the own value; from the operator's lse and c, linear in the length.
+Per layer, and in JSON, CSV and page per head. The paper's Fig. 1: the cosine of value vectors with one another, the
+weight of the own key, the cosine of attention's output with the own value; the weights of the sequence's first key and
+of sinks; the share of the output that the exclusion removes. Linear in the length; docs/diagnose.md defines each.
 Settings that can be changed: --data.* and --diagnose.* (xsa compare --help lists them).)";
 
 /// Takes "--table.field=value" and "--table.field value" out of `words`: these are a recipe's, not
@@ -183,9 +185,13 @@ Invocation parse(const std::vector<std::string>& words) {
       ->required();
   sub->add_option("--text", arguments.text, "measure on this text instead of the training text");
   sub->add_option("--tokenizer", arguments.tokenizer, "byte or gpt2; by default the model's own");
-  sub->add_option("--sequences", arguments.sequences, "random sequences; the paper: 1024");
+  sub->add_option("--sequences", arguments.sequences, "random sequences")->default_str("1024");
   sub->add_option("--file", arguments.file, "also write the result to this JSON file");
-  sub->add_flag("--overwrite", arguments.overwrite, "replace a --file that is no result of this");
+  sub->add_option("--csv", arguments.csv, "also write it as comma-separated values, heads too");
+  sub->add_option("--page", arguments.page,
+                  "also write a page (HTML) with lines over layers and maps of heads");
+  sub->add_flag("--overwrite", arguments.overwrite,
+                "replace a --file, --csv or --page that is no result of this");
   add_declared("report",
                "one page with the paper's figures, from runs, sweeps, evaluations, benchmarks",
                kReportExamples, declare_report);

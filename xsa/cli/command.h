@@ -30,7 +30,7 @@ struct Arguments {
   std::string text;       // --text: another data.source
   std::string tokenizer;  // --tokenizer: another data.tokenizer
   std::string output = "runs";
-  std::string file;                 // --file: where diagnose writes
+  std::string file, csv, page;      // --file, --csv, --page: where diagnose writes
   std::optional<std::string> name;  // --name: of the run
   std::optional<std::int64_t> seeds, sequences;
   std::int64_t jobs = 1;  // --jobs: points of a sweep at once

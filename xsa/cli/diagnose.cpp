@@ -1,27 +1,41 @@
 #include "xsa/diagnose/diagnose.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
 #include "xsa/base/error.h"
+#include "xsa/base/file.h"
 #include "xsa/cli/command.h"
 #include "xsa/cli/output_file.h"
 #include "xsa/load/load.h"
+#include "xsa/report/diagnosis.h"
 #include "xsa/train/trainer.h"
 
 namespace xsa::cli {
 namespace {
 
-/// A number as the table shows it: three decimals, a bar of its size; "–" where there is none.
+struct Column {
+  const char *key, *title;
+};
+constexpr Column kColumns[] = {
+    {"value_cosine", "values' cosine"},  {"attention_diagonal", "own key"},
+    {"output_value_cosine", "y with v"}, {"final_value_cosine", "z with v"},
+    {"first_key_mass", "first key"},     {"sink_mass", "sinks"},
+    {"removed_share", "removed"}};
+
+/// A number as the table shows it, in 16 columns: three decimals, a bar of its size; "–" where
+/// there is none.
 std::string cell(const Json& value) {
-  if (!value.is_number()) return "     –                ";
-  constexpr int kBarWidth = 12;
+  if (!value.is_number()) return "       –        ";
+  constexpr int kBarWidth = 8;
   const double number = value.get<double>();
-  std::string text(32, '\0');
-  text.resize(static_cast<std::size_t>(std::snprintf(text.data(), text.size(), "%7.3f  ", number)));
+  char text[32];
+  std::snprintf(text, sizeof text, "%7.3f ", number);
+  std::string cell = text;
   const int filled = static_cast<int>(std::min(1.0, std::max(0.0, number)) * kBarWidth + 0.5);
-  for (int i = 0; i < kBarWidth; ++i) text += i < filled ? "█" : "·";
-  return text + " ";
+  for (int i = 0; i < kBarWidth; ++i) cell += i < filled ? "█" : "·";
+  return cell;
 }
 
 void print_table(const Json& result) {
@@ -31,26 +45,35 @@ void print_table(const Json& result) {
       static_cast<long long>(result.at("sequences").get<std::int64_t>()),
       result.at("split").get<std::string>().c_str(),
       static_cast<long long>(result.at("context").get<std::int64_t>()));
-  std::printf(
-      "layer  values' cosine        attention's diagonal  cosine of y and v     cosine of z and "
-      "v\n");
+  std::string head = "layer";
+  for (const Column& column : kColumns) {
+    head.append("  ").append(column.title);
+    head.resize(5 + 16 * static_cast<std::size_t>(&column - kColumns + 1), ' ');
+  }
+  std::printf("%s\n", head.substr(0, head.find_last_not_of(' ') + 1).c_str());
   for (const Json& layer : result.at("layers")) {
-    std::printf("%5lld%s%s%s%s\n", static_cast<long long>(layer.at("layer").get<std::int64_t>()),
-                cell(layer.at("value_cosine")).c_str(),
-                cell(layer.at("attention_diagonal")).c_str(),
-                cell(layer.at("output_value_cosine")).c_str(),
-                cell(layer.at("final_value_cosine")).c_str());
+    std::printf("%5lld", static_cast<long long>(layer.at("layer").get<std::int64_t>()));
+    for (const Column& column : kColumns) std::printf("%s", cell(layer.at(column.key)).c_str());
+    std::printf("\n");
   }
   std::printf(
-      "\ny is the attention's output, v the token's own value, z what the layer passes on.\n");
+      "\nCosines: values with one another; y, the attention's output, and z, what the layer passes "
+      "on, with the own\nvalue v. Own key, first key, sinks: their shares of the attention. "
+      "Removed: "
+      "|y - z|^2 / |y|^2.\n");
 }
 
-void check_file(const Arguments& arguments, const std::string& source) {
-  const auto is_ours = [](std::string_view text) {
-    return is_object_with(text, {"attention", "sequences", "split", "layers"});
+void check_files(const Arguments& arguments, const std::string& source) {
+  const auto check_one = [&](const char* flag, const std::string& path,
+                             const std::function<bool(std::string_view)>& is_ours) {
+    if (!path.empty())
+      check_output_file(path, {flag, {arguments.target, source}, is_ours, arguments.overwrite});
   };
-  check_output_file(arguments.file,
-                    {"--file", {arguments.target, source}, is_ours, arguments.overwrite});
+  check_one("--file", arguments.file, [](std::string_view text) {
+    return is_object_with(text, {"attention", "sequences", "split", "layers"});
+  });
+  check_one("--csv", arguments.csv, report::is_diagnosis_csv);
+  check_one("--page", arguments.page, report::is_diagnosis_page);
 }
 
 }  // namespace
@@ -62,6 +85,7 @@ void diagnose(const Arguments& arguments) {
   recipe.run.data.tokenizer = loaded.tokenizer;
   if (!arguments.text.empty()) recipe.run.data.source = arguments.text;
   if (!arguments.tokenizer.empty()) recipe.run.data.tokenizer = arguments.tokenizer;
+  recipe.diagnose.sequences = diagnose::kPaperSequences;
   if (arguments.sequences)
     study::apply_override(recipe, {"diagnose.sequences", cat(*arguments.sequences)});
   for (const study::Override& setting : arguments.overrides) {
@@ -70,16 +94,18 @@ void diagnose(const Arguments& arguments) {
                 ": the model comes from its checkpoint; only data.* and diagnose.* can be set");
     study::apply_override(recipe, setting);
   }
-  if (!arguments.file.empty()) check_file(arguments, recipe.run.data.source);
+  check_files(arguments, recipe.run.data.source);
   Warnings warnings;
   // The data's tokenizer is opened by its name; here it is held to the model.
   load::tokenizer_of(loaded, recipe.run.data.tokenizer, warnings);
   const data::Dataset dataset = data::open_dataset(recipe.run.data);
-  const data::Split& split = recipe.diagnose.split == "train" ? dataset.train : dataset.validation;
-  Json result = diagnose::diagnose(loaded.model, split.tokens, recipe.diagnose);
+  Json result = diagnose::diagnose(loaded.model, diagnose::split_of(dataset, recipe.diagnose),
+                                   recipe.diagnose);
   result["tokenizer"] = recipe.run.data.tokenizer;
   result["warnings"] = *warnings.list;
   if (!arguments.file.empty()) write_json_file(arguments.file, result);
+  if (!arguments.csv.empty()) atomic_write(arguments.csv, report::diagnosis_csv(result));
+  if (!arguments.page.empty()) report::write_diagnosis(result, arguments.target, arguments.page);
   if (arguments.json) {
     std::printf("%s\n", result.dump(2).c_str());
   } else {

@@ -21,6 +21,7 @@ void train(const Arguments& arguments) {
   options.resume = arguments.resume;
   options.overwrite = arguments.overwrite;
   options.evaluate = study::evaluation(recipe.run);
+  options.diagnose = study::diagnosis(recipe.diagnose);
   options.at_end = [&](const model::Gpt& model, const data::Dataset& dataset) {
     study::diagnose_into(folder, model, dataset, recipe.diagnose);
     return Json::object();

@@ -1,13 +1,17 @@
-// Fig. 1 of the paper for any model: how much of its attention only repeats its own value?
+// Fig. 1 of the paper for any model: how much of its attention only repeats its own value? And
+// where does it look instead: at the first key, at sinks, at itself?
 // Everything comes from the operator's lse and c, so the cost is linear in the length: no T x T
-// matrix is made.
+// matrix is made. docs/diagnose.md defines the quantities.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <array>
 #include <cstdint>
 #include <string>
 
 #include "xsa/base/fields.h"
-#include "xsa/data/shard.h"
+#include "xsa/data/dataset.h"
 #include "xsa/model/gpt.h"
 
 namespace xsa::diagnose {
@@ -20,7 +24,8 @@ struct DiagnoseConfig {
 
   template <class Self, class Visitor>
   static void fields(Self& self, Visitor&& field) {
-    field("sequences", self.sequences, "random sequences that are averaged over; the paper: 1024",
+    field("sequences", self.sequences,
+          "random sequences that are averaged over; the paper, and xsa diagnose: 1024",
           at_least(1));
     field("batch_size", self.batch_size, "sequences of one forward pass", at_least(1));
     field("split", self.split, "where they are drawn from; the paper: train",
@@ -29,25 +34,38 @@ struct DiagnoseConfig {
   }
 };
 
-/// Sums of Fig. 1's quantities over heads, tokens and sequences of one layer.
-class LayerSums {
- public:
-  /// A causal layer without key offset: q [B, H, T, D], k [B, K, T, D], v [B, K, T, Dv], z [B, H,
-  /// T, Dv].
-  void add(const model::AttentionTrace& trace);
-  /// One element of diagnose.json's "layers" (docs/run-folder.md); null for a mean over nothing.
-  Json means(std::int64_t layer, double strength) const;
+inline constexpr std::int64_t kPaperSequences = 1024;
 
- private:
-  double value_cosine_ = 0, attention_diagonal_ = 0, output_value_cosine_ = 0,
-         final_value_cosine_ = 0;
-  double value_sets_ = 0,
-         tokens_ = 0;  // (batch, key head) pairs of T >= 2 values; (batch, head, token) triples
+/// What is measured in each layer and head, by its name in JSON.
+inline constexpr std::array kQuantities = {
+    "value_cosine",   "attention_diagonal", "output_value_cosine", "final_value_cosine",
+    "first_key_mass", "sink_mass",          "removed_share",
 };
 
-/// diagnose.json's content for `model` on random sequences of `stream`, each as long as the model's
-/// context. Throws UsageError if the stream is shorter than one sequence.
-Json diagnose(const model::Gpt& model, const data::TokenStream& stream,
-              const DiagnoseConfig& config);
+/// Sums of kQuantities over tokens and sequences of one layer, head by head.
+class LayerSums {
+ public:
+  /// `window` as in ModelConfig.
+  explicit LayerSums(std::int64_t window = 0) : window_(window) {}
+
+  /// A causal layer whose last query owns the last key. Documents as in Gpt::hidden.
+  void add(const model::AttentionTrace& trace, const at::Tensor& cu_seqlens = {});
+  /// One element of diagnose.json's "layers" (docs/run-folder.md); null for a mean over nothing.
+  Json means(std::int64_t layer) const;
+
+ private:
+  std::int64_t window_;
+  at::Tensor sums_;                // [1 + quantities, H] double; the strength's first
+  double tokens_ = 0, pairs_ = 0;  // of one head: its queries, its ordered pairs of values
+};
+
+/// The text that a diagnosis asks for.
+const data::Split& split_of(const data::Dataset& dataset, const DiagnoseConfig& config);
+
+/// diagnose.json's content for `model` on random sequences of `split`, each as long as the model's
+/// context, packed where the split's are. Throws UsageError if the text is shorter than one
+/// sequence, Interrupted at a signal to stop.
+Json diagnose(const model::Gpt& model, const data::Split& split, const DiagnoseConfig& config,
+              bool show_progress = true);
 
 }  // namespace xsa::diagnose

@@ -47,8 +47,8 @@ void open_folder(const Json& recipe, const fs::path& folder, bool overwrite) {
 
 void diagnose_into(const fs::path& run_folder, const model::Gpt& model,
                    const data::Dataset& dataset, const diagnose::DiagnoseConfig& config) {
-  const data::Split& split = config.split == "train" ? dataset.train : dataset.validation;
-  write_json_file(run_folder / "diagnose.json", diagnose::diagnose(model, split.tokens, config));
+  write_json_file(run_folder / "diagnose.json",
+                  diagnose::diagnose(model, diagnose::split_of(dataset, config), config));
 }
 
 Json compare(const Recipe& recipe, const fs::path& folder, bool overwrite) {
@@ -75,6 +75,7 @@ Json compare(const Recipe& recipe, const fs::path& folder, bool overwrite) {
       options.resume = !overwrite;
       options.overwrite = overwrite;  // removes a run's own files, nothing else
       options.evaluate = evaluate;
+      options.diagnose = diagnosis(recipe.diagnose);
       options.at_end = [&](const model::Gpt& model, const data::Dataset& dataset) {
         diagnose_into(folder / name, model, dataset, recipe.diagnose);
         return Json::object();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "xsa/base/error.h"
 #include "xsa/eval/evaluate.h"
 
 namespace xsa::study {
@@ -51,6 +52,19 @@ decltype(train::TrainOptions::evaluate) evaluation(const train::RunConfig& confi
     for (const auto& [name, metrics] : figures->items())
       lines.push_back({{"name", name}, {"metrics", metrics}});
     return lines;
+  };
+}
+
+decltype(train::TrainOptions::diagnose) diagnosis(const diagnose::DiagnoseConfig& config) {
+  return [config](const model::Gpt& model, const data::Dataset& dataset) -> std::optional<Json> {
+    try {
+      const data::Split& split = diagnose::split_of(dataset, config);
+      Json layers = diagnose::diagnose(model, split, config, /*show_progress=*/false).at("layers");
+      for (Json& layer : layers) layer.erase("heads");
+      return Json{{"layers", layers}};
+    } catch (const Interrupted&) {
+      return std::nullopt;  // training itself looks at the signal, and saves
+    }
   };
 }
 

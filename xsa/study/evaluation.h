@@ -1,6 +1,8 @@
-// What a training run measures beside its validation loss: tasks and other texts.
+// What a training run measures beside its validation loss: tasks, other texts, what its attention
+// repeats.
 #pragma once
 
+#include "xsa/diagnose/diagnose.h"
 #include "xsa/train/trainer.h"
 
 namespace xsa::study {
@@ -10,5 +12,8 @@ namespace xsa::study {
 /// throws Error or UsageError as xsa eval does. Each task and text gives {"name": "piqa",
 /// "metrics": {"acc": 0.6, ...}}.
 decltype(train::TrainOptions::evaluate) evaluation(const train::RunConfig& config);
+
+/// For TrainOptions::diagnose: {"layers": [...]} as in diagnose.json, without heads.
+decltype(train::TrainOptions::diagnose) diagnosis(const diagnose::DiagnoseConfig& config);
 
 }  // namespace xsa::study

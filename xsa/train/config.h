@@ -32,6 +32,7 @@ struct TrainConfig {
   std::string eval_tasks;
   std::string eval_task_data;
   std::int64_t eval_limit = 100;
+  std::int64_t diagnose_every = 0;
   std::int64_t checkpoint_every = 100;
   std::int64_t keep_checkpoints = 2;
   std::int64_t loss_chunk = 1024;
@@ -65,6 +66,9 @@ struct TrainConfig {
     field("eval_task_data", self.eval_task_data, "the folder of their records");
     field("eval_limit", self.eval_limit,
           "records of each task, windows of each text, the first ones; 0: all", at_least(0));
+    field("diagnose_every", self.diagnose_every,
+          "steps between diagnoses (table [diagnose]), of which the end is one; 0: none",
+          at_least(0));
     field("checkpoint_every", self.checkpoint_every,
           "steps between checkpoints; the end is always one", at_least(1));
     field("keep_checkpoints", self.keep_checkpoints, "newest checkpoints kept; 0: all",

@@ -22,9 +22,10 @@ constexpr const char* kLockFile = ".lock";
 /// Change only what is reported or kept, or where the same tokens lie. `threads` may change bits:
 /// the run says so.
 const std::vector<std::string> kMayDiffer = {
-    "train.log_every",        "train.eval_every",     "train.eval_rows",  "train.eval_texts",
-    "train.eval_tasks",       "train.eval_task_data", "train.eval_limit", "train.checkpoint_every",
-    "train.keep_checkpoints", "train.threads",        "data.cache",       "data.read_ahead"};
+    "train.log_every",        "train.eval_every",       "train.eval_rows",  "train.eval_texts",
+    "train.eval_tasks",       "train.eval_task_data",   "train.eval_limit", "train.diagnose_every",
+    "train.checkpoint_every", "train.keep_checkpoints", "train.threads",    "data.cache",
+    "data.read_ahead"};
 
 bool is_free(const fs::path& folder) {
   if (!fs::exists(folder)) return true;

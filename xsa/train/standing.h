@@ -10,6 +10,7 @@ struct Standing {
   std::int64_t step = 0;
   std::int64_t validated_step = 0;
   std::int64_t evaluated_step = 0;
+  std::int64_t diagnosed_step = 0;
   double loss_sum = 0;
   std::int64_t loss_steps = 0;
   double line_seconds = 0;
@@ -30,6 +31,7 @@ struct Standing {
     field("step", self.step, "finished optimizer steps");
     field("validated_step", self.validated_step, "the last step with a validation");
     field("evaluated_step", self.evaluated_step, "the last step with an evaluation");
+    field("diagnosed_step", self.diagnosed_step, "the last step with a diagnosis");
     field("loss_sum", self.loss_sum, "of the steps since the last train line");
     field("loss_steps", self.loss_steps, "how many those are");
     field("line_seconds", self.line_seconds, "what those took");

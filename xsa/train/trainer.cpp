@@ -60,6 +60,7 @@ class Run {
   void log_train_line(double gradient_norm, double lr);
   void validate_here();
   void evaluate_here();
+  void diagnose_here();
   void show_progress();
   void save();
   [[noreturn]] void stop(int signal);
@@ -185,6 +186,9 @@ void Run::run_to_the_end() {
     if (standing_.step > standing_.validated_step && due(config.eval_every)) validate_here();
     if (standing_.step == standing_.validated_step && standing_.step > standing_.evaluated_step)
       evaluate_here();
+    if (options_.diagnose && config.diagnose_every > 0 && due(config.diagnose_every) &&
+        standing_.step > standing_.diagnosed_step)
+      diagnose_here();
     if (const int signal = stop_signal()) stop(signal);
     if (standing_.step > 0 && due(config.checkpoint_every)) save();
     if (standing_.step == config.steps) return;
@@ -302,6 +306,19 @@ void Run::evaluate_here() {
     show_progress();
   }
   standing_.evaluated_step = standing_.step;
+}
+
+/// Does nothing if a signal to stop cuts it short.
+void Run::diagnose_here() {
+  progress_.update(standing_.step, "diagnosing");
+  const auto found = options_.diagnose(model_, dataset_);
+  if (!found) return;
+  Json line = {
+      {"type", "diagnose"}, {"step", standing_.step}, {"tokens", standing_.step * step_tokens()}};
+  line.update(*found);
+  metrics_->append(line);
+  standing_.diagnosed_step = standing_.step;
+  show_progress();
 }
 
 void Run::save() {

@@ -28,6 +28,11 @@ struct TrainOptions {
   /// summary.json. Nothing if a signal to stop cut it short: it is called again when the run goes
   /// on.
   std::function<std::optional<std::vector<Json>>(const model::Gpt& model)> evaluate;
+  /// Called after every train.diagnose_every steps and at the end, unless that is 0: what it
+  /// returns stands in a line of type "diagnose" in metrics.jsonl. Nothing, as for evaluate, if a
+  /// signal cut it short.
+  std::function<std::optional<Json>(const model::Gpt& model, const data::Dataset& dataset)>
+      diagnose;
   /// Called with the final model; what it returns is merged into summary.json (the caller wires
   /// diagnosis in).
   std::function<Json(const model::Gpt& model, const data::Dataset& dataset)> at_end;

@@ -1,0 +1,134 @@
+#include "xsa/report/diagnosis.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "xsa/base/error.h"
+#include "xsa/base/file.h"
+#include "xsa/report/escape.h"
+#include "xsa/report/html.h"
+#include "xsa/report/metrics.h"
+
+namespace xsa::report {
+
+extern const std::string_view kEmbedded_diagnosis_html, kEmbedded_diagnosis_js, kEmbedded_page_css;
+
+namespace {
+
+constexpr std::array kColumns = {
+    "strength",           "value_cosine",   "attention_diagonal", "output_value_cosine",
+    "final_value_cosine", "first_key_mass", "sink_mass",          "removed_share"};
+
+/// Calls use(layer, its heads) for each layer; heads are empty in files older than they are.
+template <class Use>
+void for_each_layer(const Json& diagnosis, const Use& use) {
+  for (const Json& layer : diagnosis.at("layers"))
+    use(layer, layer.contains("heads") ? layer.at("heads") : Json::array());
+}
+
+double mean_over_layers(const Json& diagnosis, const char* key) {
+  double sum = 0, count = 0;
+  for_each_layer(diagnosis, [&](const Json& layer, const Json&) {
+    sum += number_at(layer, key);
+    ++count;
+  });
+  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// {"layers": [0, 1, ...], "means": {key: [of each layer]}, "heads": {key: [[of each head]]}}
+Json plots(const Json& diagnosis) {
+  Json layers = Json::array(), means = Json::object(), heads = Json::object();
+  for_each_layer(diagnosis, [&](const Json& layer, const Json& layer_heads) {
+    layers.push_back(or_null(number_at(layer, "layer")));
+    for (const char* const key : kColumns) {
+      means[key].push_back(or_null(number_at(layer, key)));
+      Json row = Json::array();
+      for (const Json& head : layer_heads) row.push_back(or_null(number_at(head, key)));
+      heads[key].push_back(row);
+    }
+  });
+  return {{"layers", layers}, {"means", means}, {"heads", heads}};
+}
+
+std::string tile(const Json& diagnosis, const char* key, std::string_view label) {
+  return "<div class=\"tile\">" + element("b", format_number(mean_over_layers(diagnosis, key), 3)) +
+         element("span", label) + "</div>";
+}
+
+/// "standard attention · 1,024 train sequences of 256 tokens"
+std::string setting(const Json& diagnosis) {
+  const auto count = [&](const char* key) { return format_number(number_at(diagnosis, key), 0); };
+  return cat(diagnosis.value("attention", "–"), " attention · ", count("sequences"), " ",
+             diagnosis.value("split", "train"), " sequences of ", count("context"), " tokens");
+}
+
+/// The table of means for who reads without scripts.
+std::string table(const Json& diagnosis) {
+  std::string html;
+  for_each_layer(diagnosis, [&](const Json& layer, const Json&) {
+    html += "<tr>" + element("th", format_number(number_at(layer, "layer"), 0), "scope=\"row\"");
+    for (const char* const key : kColumns)
+      html += element("td", format_number(number_at(layer, key), 3));
+    html += "</tr>";
+  });
+  return html;
+}
+
+}  // namespace
+
+std::string diagnosis_csv(const Json& diagnosis) {
+  std::string text = "layer,head";
+  for (const char* const key : kColumns) text += cat(",", key);
+  text += "\n";
+  const auto add_row = [&](const Json& layer, const std::string& head, const Json& row) {
+    text += cat(layer.at("layer").dump(), ",", head);
+    for (const char* const key : kColumns) {
+      text += ',';
+      if (row.contains(key) && row.at(key).is_number()) text += row.at(key).dump();
+    }
+    text += "\n";
+  };
+  for_each_layer(diagnosis, [&](const Json& layer, const Json& heads) {
+    add_row(layer, "all", layer);
+    for (const Json& head : heads) add_row(layer, head.at("head").dump(), head);
+  });
+  return text;
+}
+
+std::string render_diagnosis(const Json& diagnosis, std::string_view model,
+                             std::string_view plotly_js) {
+  const std::string name = escape_html(model), set = escape_html(setting(diagnosis));
+  const std::string tiles =
+      tile(diagnosis, "output_value_cosine", "cosine of output and own value") +
+      tile(diagnosis, "attention_diagonal", "attention to the own key") +
+      tile(diagnosis, "first_key_mass", "attention to the first key") +
+      tile(diagnosis, "removed_share", "of the output is removed");
+  const std::string rows = table(diagnosis), data = script_json(plots(diagnosis));
+  return fill(kEmbedded_diagnosis_html, {{"name", name},
+                                         {"setting", set},
+                                         {"tiles", tiles},
+                                         {"table", rows},
+                                         {"data", data},
+                                         {"css", kEmbedded_page_css},
+                                         {"js", kEmbedded_diagnosis_js},
+                                         {"plotly", plotly_js}});
+}
+
+bool is_diagnosis_csv(std::string_view beginning) {
+  return beginning.starts_with(diagnosis_csv({{"layers", Json::array()}}));
+}
+
+bool is_diagnosis_page(std::string_view beginning) {
+  return beginning.starts_with("<!DOCTYPE html>") &&
+         beginning.find("<meta name=\"generator\" content=\"xsa diagnose\">") <
+             kEmbedded_diagnosis_html.size();
+}
+
+void write_diagnosis(const Json& diagnosis, std::string_view model,
+                     const std::filesystem::path& path) {
+  atomic_write(path, render_diagnosis(diagnosis, model, read_plotly()));
+}
+
+}  // namespace xsa::report
