@@ -276,6 +276,24 @@ TEST_F(Diagnose, OfAWindowDoesNotCountAFirstKeyOutOfSight) {
   EXPECT_NEAR(result["layers"][0]["first_key_mass"], 1.0 / 12, 1e-6);  // the first token's alone
 }
 
+TEST_F(Diagnose, OfSinksAndLearnedStrengthsFindsTheirShare) {
+  for (const std::string learned : {"head", "token"}) {
+    for (const bool packed : {false, true}) {
+      config_.sink_tokens = 2;
+      config_.sink_logits = true;
+      config_.learned_strength = learned;
+      config_.strength = 0.5;
+      config_.kv_heads = 1;
+      const Json layer = of(config_, {.sequences = 4}, packed)["layers"][0];
+      // New weights are small: attention is about even over two sink keys, the logit and the rest.
+      EXPECT_GT(layer["sink_mass"], 0.3);
+      EXPECT_LT(layer["sink_mass"], 0.9);
+      EXPECT_NEAR(layer["strength"], 0.5, 0.1);
+      EXPECT_GT(layer["removed_share"], 0.0);
+    }
+  }
+}
+
 TEST_F(Diagnose, RefusesATextShorterThanOneSequence) {
   config_.context = 501;
   EXPECT_THROW(of(config_, {}), UsageError);

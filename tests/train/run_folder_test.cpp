@@ -7,6 +7,7 @@
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
 #include "xsa/train/config.h"
+#include "xsa/train/tensorboard.h"
 
 namespace xsa::train {
 namespace {
@@ -53,8 +54,9 @@ TEST(RunFolder, ThatIsNoRunsIsNeverTaken) {
 
 TEST(RunFolder, IsClearedOfARunsFilesOnly) {
   const testing::TempFolder folder;
-  for (const char* name : {"recipe.json", "metrics.jsonl", "summary.json", "diagnose.json",
-                           "checkpoints/LATEST", "checkpoints/step-000001/manifest.json"})
+  for (const char* name :
+       {"recipe.json", "metrics.jsonl", "summary.json", "diagnose.json", kEventFile,
+        "checkpoints/LATEST", "checkpoints/step-000001/manifest.json"})
     atomic_write(folder / name, "{}");
   atomic_write(folder / "notes.txt", "mine");
   clear_run_folder(folder.path());

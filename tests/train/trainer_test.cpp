@@ -1,4 +1,4 @@
-#include "xsa/train/trainer.h"
+#include "tests/train/tiny_training.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -20,28 +20,16 @@
 #include "xsa/data/shard.h"
 #include "xsa/load/load.h"
 #include "xsa/train/run_folder.h"
+#include "xsa/train/tensorboard.h"
 #include "xsa/train/validation.h"
 
 namespace xsa::train {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-
-/// Sentences of a small grammar: letters are hard to guess alone and easy in their context.
-std::string made_text() {
-  constexpr std::array kWho = {"the old king", "a young fool", "my good lord", "her quiet sister"};
-  constexpr std::array kDoes = {"remembers", "will never find", "has lost", "sings of"};
-  constexpr std::array kWhat = {"the crown", "a silver ring", "that winter", "the long road home"};
-  Rng rng(7);
-  std::string text;
-  for (int sentence = 0; sentence < 1200; ++sentence)
-    text += cat(kWho[rng.below(4)], " ", kDoes[rng.below(4)], " ", kWhat[rng.below(4)], ".\n");
-  return text;
-}
 
 /// Nats a byte of a model that knows how often each byte comes, and nothing else.
 double unigram_entropy(const std::string& text) {
@@ -55,75 +43,10 @@ double unigram_entropy(const std::string& text) {
   return entropy;
 }
 
-/// Two layers of width 32 on the made text. One thread: two spin for long where others run too.
-RunConfig tiny(const fs::path& root) {
-  if (!fs::exists(root / "text.txt")) atomic_write(root / "text.txt", made_text());
-  RunConfig config;
-  config.model = {.layers = 2, .width = 32, .heads = 2, .head_dim = 16, .context = 32};
-  config.data = {.source = (root / "text.txt").string(), .cache = (root / "cache").string()};
-  config.train.steps = 10;
-  config.train.batch_size = 8;
-  config.train.lr = 1e-2;
-  config.train.warmup_steps = 2;
-  config.train.threads = 1;
-  config.train.log_every = 3;
-  config.train.eval_every = 4;
-  config.train.eval_rows = 10;
-  config.train.checkpoint_every = 2;
-  return config;
-}
-
-std::vector<Json> metrics_of(const fs::path& run) {
-  std::istringstream text(read_file(run / "metrics.jsonl"));
-  std::vector<Json> lines;
-  for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
-  return lines;
-}
-
-std::vector<Json> metrics_without_times(const fs::path& run) {
-  std::vector<Json> lines = metrics_of(run);
-  for (Json& line : lines) {
-    for (const char* timed : {"tokens_per_s", "data_wait_s", "elapsed_s"}) line.erase(timed);
-  }
-  return lines;
-}
-
-std::string final_file(const fs::path& run, const char* name) {
-  return read_file(*checkpoint::latest(run / "checkpoints") / name);
-}
-
-void expect_same_runs(const fs::path& run, const fs::path& expected) {
-  EXPECT_EQ(metrics_without_times(run), metrics_without_times(expected));
-  for (const char* file : {"model.safetensors", "optimizer.safetensors"})
-    EXPECT_TRUE(final_file(run, file) == final_file(expected, file)) << file;
-}
-
 std::vector<std::string> keys(const Json& json) {
   std::vector<std::string> names;
   for (const auto& [key, value] : json.items()) names.push_back(key);
   return names;
-}
-
-class Training : public ::testing::Test {
- protected:
-  void SetUp() override {
-    install_stop_handlers();
-    clear_stop_signal();
-  }
-  void TearDown() override { clear_stop_signal(); }
-
-  fs::path operator/(const char* name) const { return folder_ / name; }
-  RunConfig tiny() const { return train::tiny(folder_.path()); }
-
-  testing::TempFolder folder_;
-};
-
-TrainOptions signal_after(std::int64_t stop_step, int signal) {
-  TrainOptions options;
-  options.after_step = [=](std::int64_t step) {
-    if (step == stop_step) std::raise(signal);
-  };
-  return options;
 }
 
 TEST_F(Training, LearnsMoreThanHowOftenLettersCome) {
@@ -269,135 +192,6 @@ TEST_F(Training, EndsWhereADataFileIsBroken) {
   };
   EXPECT_THAT([&] { train(config, *this / "run", options); },
               ThrowsMessage<Error>(AllOf(HasSubstr("made_train_0.bin"), HasSubstr("cut short"))));
-}
-
-/// A measurement that counts its calls and depends on the model.
-TrainOptions evaluated(std::int64_t& calls) {
-  TrainOptions options;
-  options.evaluate = [&calls](const model::Gpt& model) {
-    ++calls;
-    const double weight = model.parameters().front().tensor.sum().item<double>();
-    return std::vector<Json>{{{"name", "first"}, {"metrics", {{"weight", weight}}}},
-                             {{"name", "second"}, {"metrics", {{"acc", 0.5}}}}};
-  };
-  return options;
-}
-
-TEST_F(Training, WritesWhatIsEvaluatedBesideItsValidations) {
-  std::int64_t calls = 0;
-  const Json summary = train(tiny(), *this / "run", evaluated(calls));
-  EXPECT_EQ(calls, 3);
-  std::vector<std::string> found;
-  Json last = Json::array();
-  for (Json line : metrics_of(*this / "run")) {
-    if (line["type"] != "eval") continue;
-    EXPECT_EQ(line["tokens"], line["step"].get<std::int64_t>() * 8 * 32);
-    found.push_back(cat(line["name"].get<std::string>(), " ", line["step"]));
-    for (const char* key : {"type", "step", "tokens"}) line.erase(key);
-    last.push_back(line);
-  }
-  EXPECT_THAT(found,
-              ElementsAre("first 4", "second 4", "first 8", "second 8", "first 10", "second 10"));
-  EXPECT_EQ(summary["evaluations"], (Json{last[4], last[5]}));
-  train(tiny(), *this / "plain");
-  EXPECT_TRUE(final_file(*this / "run", "model.safetensors") ==
-              final_file(*this / "plain", "model.safetensors"))
-      << "training does not depend on what is evaluated";
-}
-
-TEST_F(Training, EvaluatesOnceThoughItIsStoppedAndKilled) {
-  std::int64_t calls = 0;
-  train(tiny(), *this / "unbroken", evaluated(calls));
-  // Before an evaluation; in it, which is then made up for; after it; at the end.
-  for (const std::int64_t step : {3, 4, 5, 10}) {
-    for (const bool during : {false, true}) {
-      const fs::path run = *this / cat("stopped-", step, during).c_str();
-      install_stop_handlers();
-      TrainOptions options = evaluated(calls);
-      if (during) {
-        options.evaluate = [&, first = evaluated(calls).evaluate](const model::Gpt& model) {
-          std::raise(SIGTERM);
-          return stop_signal() != 0 ? std::nullopt : first(model);
-        };
-      } else {
-        options.after_step = signal_after(step, SIGTERM).after_step;
-      }
-      EXPECT_THROW(train(tiny(), run, options), Interrupted);
-      clear_stop_signal();
-      options = evaluated(calls);
-      options.resume = true;
-      const Json summary = train(tiny(), run, options);
-      EXPECT_EQ(summary["evaluations"].size(), 2u);
-      expect_same_runs(run, *this / "unbroken");
-    }
-  }
-}
-
-/// A diagnosis that counts its calls and depends on the model.
-TrainOptions diagnosed(std::int64_t& calls) {
-  TrainOptions options;
-  options.diagnose = [&calls](const model::Gpt& model, const data::Dataset& dataset) {
-    ++calls;
-    EXPECT_GT(dataset.train.tokens.size(), 0);
-    const double weight = model.parameters().front().tensor.sum().item<double>();
-    return Json{{"layers", {{{"layer", 0}, {"value_cosine", weight}}}}};
-  };
-  return options;
-}
-
-TEST_F(Training, DiagnosesNowAndThenAndAtTheEnd) {
-  std::int64_t calls = 0;
-  train(tiny(), *this / "plain", diagnosed(calls));
-  EXPECT_EQ(calls, 0) << "by default never";
-  RunConfig config = tiny();
-  config.train.diagnose_every = 3;
-  train(config, *this / "run", diagnosed(calls));
-  std::vector<std::int64_t> steps;
-  std::vector<Json> others;
-  for (const Json& line : metrics_without_times(*this / "run")) {
-    if (line["type"] != "diagnose") {
-      others.push_back(line);
-      continue;
-    }
-    steps.push_back(line["step"]);
-    EXPECT_EQ(line["tokens"], steps.back() * 8 * 32);
-    EXPECT_THAT(keys(line), ElementsAre("type", "step", "tokens", "layers"));
-  }
-  EXPECT_THAT(steps, ElementsAre(3, 6, 9, 10));
-  EXPECT_EQ(others, metrics_without_times(*this / "plain"));
-  EXPECT_TRUE(final_file(*this / "run", "model.safetensors") ==
-              final_file(*this / "plain", "model.safetensors"))
-      << "training does not depend on what is diagnosed";
-}
-
-TEST_F(Training, DiagnosesOnceThoughItIsStopped) {
-  std::int64_t calls = 0;
-  RunConfig config = tiny();
-  config.train.diagnose_every = 3;
-  train(config, *this / "unbroken", diagnosed(calls));
-  // Before a diagnosis; in it, which is then made up for; after it; at the end.
-  for (const std::int64_t step : {2, 3, 4, 10}) {
-    for (const bool during : {false, true}) {
-      const fs::path run = *this / cat("stopped-", step, during).c_str();
-      install_stop_handlers();
-      TrainOptions options = diagnosed(calls);
-      if (during) {
-        options.diagnose = [&, first = diagnosed(calls).diagnose](const model::Gpt& model,
-                                                                  const data::Dataset& dataset) {
-          std::raise(SIGTERM);
-          return stop_signal() != 0 ? std::nullopt : first(model, dataset);
-        };
-      } else {
-        options.after_step = signal_after(step, SIGTERM).after_step;
-      }
-      EXPECT_THROW(train(config, run, options), Interrupted);
-      clear_stop_signal();
-      options = diagnosed(calls);
-      options.resume = true;
-      train(config, run, options);
-      expect_same_runs(run, *this / "unbroken");
-    }
-  }
 }
 
 TEST_F(Training, StoppedByCtrlCSaysSo) {

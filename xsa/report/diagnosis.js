@@ -3,7 +3,7 @@
 (() => {
   const data = JSON.parse(document.getElementById('data').textContent);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
-  const config = {responsive: true, displaylogo: false, displayModeBar: 'hover', modeBarButtons: [['toImage', 'zoom2d', 'resetScale2d']]};
+  const config = {responsive: true, displayModeBar: false};
   const step = (count) => Math.max(1, Math.ceil(count / 12));
   const panels = {
     values: [['value_cosine', 'values', 'exclusive']],
@@ -27,7 +27,6 @@
       margin: {l: 40, r: 10, t: 12, b: 42}, hovermode: 'x unified',
       font: {family: getComputedStyle(document.body).fontFamily, size: 12, color: colour('ink')},
       hoverlabel: {bgcolor: colour('card'), bordercolor: colour('line'), font: {color: colour('ink')}},
-      modebar: {bgcolor: 'rgba(0,0,0,0)', color: colour('line'), activecolor: colour('quiet')},
       xaxis: {...axis, title: {text: xTitle, font: {size: 12, color: colour('quiet')}, standoff: 8}, tickformat: 'd'},
       yaxis: axis,
       ...more,
@@ -79,9 +78,10 @@
       const heads = Math.max(...data.heads[key].map((row) => row.length));
       Object.assign(shape.xaxis, {showgrid: false, zeroline: false, dtick: step(heads)});
       Object.assign(shape.yaxis, {showgrid: false, zeroline: false, autorange: 'reversed', tickformat: 'd', dtick: step(data.layers.length)});
-      const low = Math.min(0, ...values), high = Math.max(0.01, ...values);
+      // Where something is negative, as far on either side of 0: a colour's depth is then its size.
+      const high = Math.max(0.01, ...values.map(Math.abs)), low = values.some((value) => value < 0) ? -high : 0;
       const scale = low < 0
-        ? [[0, colour('standard')], [-low / (high - low), colour('card')], [1, colour('exclusive')]]
+        ? [[0, colour('standard')], [.5, colour('card')], [1, colour('exclusive')]]
         : [[0, colour('card')], [1, colour('exclusive')]];
       Plotly.react(`map-${key}`, [{
         type: 'heatmap', z: data.heads[key], y: data.layers, zmin: low, zmax: high, colorscale: scale, xgap: 1, ygap: 1,

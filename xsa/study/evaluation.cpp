@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "xsa/base/error.h"
+#include "xsa/base/signals.h"
 #include "xsa/eval/evaluate.h"
 
 namespace xsa::study {

@@ -35,6 +35,7 @@ struct TrainConfig {
   std::int64_t diagnose_every = 0;
   std::int64_t checkpoint_every = 100;
   std::int64_t keep_checkpoints = 2;
+  bool tensorboard = true;
   std::int64_t loss_chunk = 1024;
 
   template <class Self, class Visitor>
@@ -73,6 +74,7 @@ struct TrainConfig {
           "steps between checkpoints; the end is always one", at_least(1));
     field("keep_checkpoints", self.keep_checkpoints, "newest checkpoints kept; 0: all",
           at_least(0));
+    field("tensorboard", self.tensorboard, "an event file for TensorBoard beside metrics.jsonl");
     field("loss_chunk", self.loss_chunk, "rows of logits held at once", at_least(1));
   }
 

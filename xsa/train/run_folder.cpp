@@ -11,6 +11,7 @@
 
 #include "xsa/base/error.h"
 #include "xsa/train/config.h"
+#include "xsa/train/tensorboard.h"
 
 namespace xsa::train {
 namespace {
@@ -21,11 +22,20 @@ constexpr const char* kLockFile = ".lock";
 
 /// Change only what is reported or kept, or where the same tokens lie. `threads` may change bits:
 /// the run says so.
-const std::vector<std::string> kMayDiffer = {
-    "train.log_every",        "train.eval_every",       "train.eval_rows",  "train.eval_texts",
-    "train.eval_tasks",       "train.eval_task_data",   "train.eval_limit", "train.diagnose_every",
-    "train.checkpoint_every", "train.keep_checkpoints", "train.threads",    "data.cache",
-    "data.read_ahead"};
+const std::vector<std::string> kMayDiffer = {"train.log_every",
+                                             "train.eval_every",
+                                             "train.eval_rows",
+                                             "train.eval_texts",
+                                             "train.eval_tasks",
+                                             "train.eval_task_data",
+                                             "train.eval_limit",
+                                             "train.diagnose_every",
+                                             "train.checkpoint_every",
+                                             "train.keep_checkpoints",
+                                             "train.tensorboard",
+                                             "train.threads",
+                                             "data.cache",
+                                             "data.read_ahead"};
 
 bool is_free(const fs::path& folder) {
   if (!fs::exists(folder)) return true;
@@ -67,7 +77,8 @@ void check_same_recipe(const Json& saved, const Json& wanted, const std::string&
 void clear_run_folder(const fs::path& folder) {
   fs::remove(folder / "checkpoints" / "LATEST");
   fs::remove_all(folder / "checkpoints");
-  for (const char* file : {"metrics.jsonl", "summary.json", "diagnose.json", "recipe.json"})
+  for (const char* file :
+       {"metrics.jsonl", kEventFile, "summary.json", "diagnose.json", "recipe.json"})
     fs::remove(folder / file);
 }
 

@@ -24,6 +24,7 @@ struct Standing {
   std::int64_t peak_tensor_bytes = 0;
   std::int64_t threads = 0;
   std::int64_t metrics_offset = 0;
+  std::int64_t events_offset = 0;
   std::string data_sha256;
 
   template <class Self, class Visitor>
@@ -45,6 +46,7 @@ struct Standing {
     field("peak_tensor_bytes", self.peak_tensor_bytes, "most bytes in tensors so far");
     field("threads", self.threads, "CPU threads of the last process");
     field("metrics_offset", self.metrics_offset, "bytes of metrics.jsonl at this step");
+    field("events_offset", self.events_offset, "bytes of TensorBoard's event file at this step");
     field("data_sha256", self.data_sha256, "of the tokens trained and validated on");
   }
 };

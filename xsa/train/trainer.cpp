@@ -27,7 +27,9 @@
 #include "xsa/train/run_folder.h"
 #include "xsa/train/standing.h"
 #include "xsa/train/step_times.h"
+#include "xsa/train/summary.h"
 #include "xsa/train/tensor_data.h"
+#include "xsa/train/tensorboard.h"
 #include "xsa/train/validation.h"
 
 namespace xsa::train {
@@ -57,6 +59,7 @@ class Run {
   void run_to_the_end();
   void train_step();
   double forward_backward();
+  void log(const Json& line);
   void log_train_line(double gradient_norm, double lr);
   void validate_here();
   void evaluate_here();
@@ -65,13 +68,15 @@ class Run {
   void save();
   [[noreturn]] void stop(int signal);
   void require_finite(double value, const char* what, std::int64_t step) const;
-  Json summary() const;
+  Standing now() const;
 
-  std::int64_t step_tokens() const {
-    return config_.train.batch_size * config_.train.accumulation * config_.model.context;
-  }
+  std::int64_t step_tokens() const { return train::step_tokens(config_); }
   bool due(std::int64_t every) const {
     return standing_.step % every == 0 || standing_.step == config_.train.steps;
+  }
+  bool diagnosis_due() const {
+    return options_.diagnose && config_.train.diagnose_every > 0 &&
+           due(config_.train.diagnose_every);
   }
   double tokens_per_s() const { return static_cast<double>(step_tokens()) / step_times_.median(); }
   double elapsed() const { return standing_.elapsed_s + seconds_since(start_); }
@@ -95,6 +100,7 @@ class Run {
   double last_loss_ = 0;
   std::int64_t saved_step_ = -1;
   std::optional<MetricsFile> metrics_;
+  std::optional<EventFile> events_;
   Progress progress_;
   Clock::time_point start_;
 };
@@ -141,10 +147,12 @@ Json Run::execute() {
     restore(checkpoint::Reader(root));
   write_json_file(folder_ / "recipe.json", to_json(config_));
   metrics_.emplace(folder_ / "metrics.jsonl", standing_.metrics_offset);
+  if (config_.train.tensorboard) events_.emplace(folder_ / kEventFile, standing_.events_offset);
   start_ = Clock::now();
   reader_.emplace(loader_, config_.data.read_ahead);
   run_to_the_end();
-  Json result = summary();
+  Json result = summary(config_, now(), tokens_per_s());
+  if (!evaluations_.empty()) result["evaluations"] = evaluations_;
   progress_.finish();
   if (options_.at_end) result.update(options_.at_end(model_, dataset_));
   write_json_file(folder_ / "summary.json", result);
@@ -186,8 +194,7 @@ void Run::run_to_the_end() {
     if (standing_.step > standing_.validated_step && due(config.eval_every)) validate_here();
     if (standing_.step == standing_.validated_step && standing_.step > standing_.evaluated_step)
       evaluate_here();
-    if (options_.diagnose && config.diagnose_every > 0 && due(config.diagnose_every) &&
-        standing_.step > standing_.diagnosed_step)
+    if (standing_.step > standing_.diagnosed_step && diagnosis_due() && stop_signal() == 0)
       diagnose_here();
     if (const int signal = stop_signal()) stop(signal);
     if (standing_.step > 0 && due(config.checkpoint_every)) save();
@@ -255,11 +262,15 @@ double Run::forward_backward() {
   return loss_sum / static_cast<double>(step_tokens());
 }
 
+void Run::log(const Json& line) {
+  metrics_->append(line);
+  if (events_) events_->append(line);
+}
+
 void Run::log_train_line(double gradient_norm, double lr) {
   const auto steps = static_cast<double>(standing_.loss_steps);
   standing_.train_loss = standing_.loss_sum / steps;
-  metrics_->append(
-      {{"type", "train"},
+  log({{"type", "train"},
        {"step", standing_.step},
        {"tokens", standing_.step * step_tokens()},
        {"loss", standing_.train_loss},
@@ -282,11 +293,11 @@ void Run::validate_here() {
   standing_.validation_loss = found->loss;
   standing_.bits_per_byte = found->bits_per_byte;
   standing_.validation_rows = found->rows;
-  metrics_->append({{"type", "validation"},
-                    {"step", standing_.step},
-                    {"tokens", standing_.step * step_tokens()},
-                    {"loss", found->loss},
-                    {"bits_per_byte", found->bits_per_byte}});
+  log({{"type", "validation"},
+       {"step", standing_.step},
+       {"tokens", standing_.step * step_tokens()},
+       {"loss", found->loss},
+       {"bits_per_byte", found->bits_per_byte}});
   show_progress();
 }
 
@@ -301,7 +312,7 @@ void Run::evaluate_here() {
       Json line = {
           {"type", "eval"}, {"step", standing_.step}, {"tokens", standing_.step * step_tokens()}};
       line.update(evaluation);
-      metrics_->append(line);
+      log(line);
     }
     show_progress();
   }
@@ -316,7 +327,7 @@ void Run::diagnose_here() {
   Json line = {
       {"type", "diagnose"}, {"step", standing_.step}, {"tokens", standing_.step * step_tokens()}};
   line.update(*found);
-  metrics_->append(line);
+  log(line);
   standing_.diagnosed_step = standing_.step;
   show_progress();
 }
@@ -334,11 +345,9 @@ void Run::save() {
   const at::Tensor generator = generator_state();
   contents.optimizer.push_back(view_of("torch_generator", generator));
 
-  Standing now = standing_;
-  now.elapsed_s = elapsed();
-  now.peak_tensor_bytes = tensor_peak();
-  now.threads = threads_;
+  Standing now = this->now();
   now.metrics_offset = metrics_->sync();
+  if (events_) now.events_offset = events_->sync();
   contents.state = {{"run", xsa::to_json(now)},
                     {"loader", reader_->state()},
                     {"step_seconds", step_times_.seconds()},
@@ -368,31 +377,12 @@ void Run::require_finite(double value, const char* what, std::int64_t step) cons
           ") or clip more with --train.grad_clip (", config_.train.grad_clip, ")"));
 }
 
-Json Run::summary() const {
-  const model::ModelCount count = model::count(config_.model);
-  Json result = {{"attention", config_.model.attention},
-                 {"seed", config_.train.seed},
-                 {"steps", standing_.step},
-                 {"tokens", standing_.step * step_tokens()},
-                 {"data_sha256", standing_.data_sha256},
-                 {"parameters", count.parameters},
-                 {"non_embedding_parameters", count.non_embedding_parameters},
-                 {"forward_flops_per_token", count.forward_flops_per_token},
-                 {"train_loss", standing_.train_loss},
-                 {"validation_loss", standing_.validation_loss},
-                 {"bits_per_byte", standing_.bits_per_byte},
-                 {"validation_rows", standing_.validation_rows},
-                 {"tokens_per_s", tokens_per_s()},
-                 {"data_wait_s", standing_.data_wait_s},
-                 {"elapsed_s", elapsed()},
-                 {"peak_tensor_bytes", tensor_peak()},
-                 {"peak_rss_bytes", peak_rss_bytes()},
-                 {"threads", threads_},
-                 {"machine", machine_info()},
-                 {"date", utc_now()},
-                 {"commit", build_commit()}};
-  if (!evaluations_.empty()) result["evaluations"] = evaluations_;
-  return result;
+Standing Run::now() const {
+  Standing now = standing_;
+  now.elapsed_s = elapsed();
+  now.peak_tensor_bytes = tensor_peak();
+  now.threads = threads_;
+  return now;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "xsa/train/metrics.h"
+#include "xsa/train/append_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 
 namespace xsa::train {
 
-MetricsFile::MetricsFile(const std::filesystem::path& path, std::int64_t offset)
+AppendFile::AppendFile(const std::filesystem::path& path, std::int64_t offset)
     : path_(path),
       offset_(offset),
       fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
@@ -25,12 +25,11 @@ MetricsFile::MetricsFile(const std::filesystem::path& path, std::int64_t offset)
   if (::ftruncate(fd_, offset) != 0) fail("truncate");
 }
 
-MetricsFile::~MetricsFile() {
+AppendFile::~AppendFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void MetricsFile::append(const Json& line) {
-  const std::string text = line.dump() + "\n";
+void AppendFile::append(std::string_view text) {
   for (std::size_t written = 0; written < text.size();) {
     const ssize_t count = ::write(fd_, text.data() + written, text.size() - written);
     if (count < 0 && errno == EINTR) continue;
@@ -40,12 +39,12 @@ void MetricsFile::append(const Json& line) {
   offset_ += static_cast<std::int64_t>(text.size());
 }
 
-std::int64_t MetricsFile::sync() {
+std::int64_t AppendFile::sync() {
   if (::fsync(fd_) != 0) fail("sync");
   return offset_;
 }
 
-void MetricsFile::fail(const char* action) const {
+void AppendFile::fail(const char* action) const {
   throw Error(cat(path_.string(), ": cannot ", action, ": ", std::strerror(errno)));
 }
 

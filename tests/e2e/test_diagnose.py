@@ -1,0 +1,96 @@
+"""xsa diagnose and what training writes of it, as a user meets them."""
+
+import csv
+import json
+
+import pytest
+
+QUANTITIES = [
+    "value_cosine",
+    "attention_diagonal",
+    "output_value_cosine",
+    "final_value_cosine",
+    "first_key_mass",
+    "sink_mass",
+    "removed_share",
+]
+
+
+@pytest.fixture
+def trained(xsa):
+    words = ("train", "tiny.toml", "--text", "text.txt", "--name", "run", "--train.steps=6")
+    xsa(*words, "--train.diagnose_every=4", "--model.sink_tokens=1", "--train.log_every=2")
+    return xsa
+
+
+def metrics(program):
+    text = (program.folder / "runs" / "run" / "metrics.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_diagnosis_says_the_same_in_every_form(trained):
+    done = trained(
+        "diagnose",
+        "runs/run",
+        *("--sequences", 8, "--file", "d.json", "--csv", "d.csv", "--page", "d.html"),
+    )
+    assert max(map(len, done.stdout.splitlines())) <= 120
+    found = json.loads((trained.folder / "d.json").read_text())
+    rows = list(csv.DictReader((trained.folder / "d.csv").open()))
+    assert [(row["layer"], row["head"]) for row in rows] == [
+        (layer, head) for layer in "01" for head in ("all", "0", "1")
+    ]
+    for layer, part in zip(found["layers"], (rows[:3], rows[3:])):
+        for key in QUANTITIES:
+            mean = sum(head[key] for head in layer["heads"]) / 2
+            assert layer[key] == pytest.approx(mean, abs=1e-12)
+            assert [float(row[key]) for row in part] == [
+                layer[key],
+                *(head[key] for head in layer["heads"]),
+            ]
+            assert f"{layer[key]:.3f}" in done.stdout
+        assert 0 < layer["sink_mass"] < 1
+    assert "d.html" not in done.stdout and "Plotly" in (trained.folder / "d.html").read_text()
+    # Its own files may be written anew, others not.
+    trained("diagnose", "runs/run", "--sequences", 1, "--csv", "d.csv", "--page", "d.html")
+    for flag in ("--csv", "--page"):
+        words = ("diagnose", "runs/run", "--sequences", 1, flag, "text.txt")
+        assert "text.txt" in trained(*words, expect=2).stderr
+
+
+def test_a_training_diagnoses_itself_as_the_command_does(trained):
+    lines = [line for line in metrics(trained) if line["type"] == "diagnose"]
+    assert [line["step"] for line in lines] == [4, 6]
+    assert all("heads" not in layer for line in lines for layer in line["layers"])
+    final = json.loads((trained.folder / "runs" / "run" / "diagnose.json").read_text())["layers"]
+    for layer in final:
+        del layer["heads"]
+    assert lines[-1]["layers"] == final
+
+
+def test_tensorboard_reads_what_a_training_writes(trained):
+    loader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = loader.EventAccumulator(str(trained.folder / "runs" / "run"))
+    events.Reload()
+
+    def expected(kind, value):
+        return [(x["step"], value(x)) for x in metrics(trained) if x["type"] == kind]
+
+    def read(tag):
+        return [(event.step, event.value) for event in events.Scalars(tag)]
+
+    for kind, key in (("train", "loss"), ("train", "lr"), ("validation", "loss")):
+        wanted = expected(kind, lambda line: line[key])
+        assert len(wanted) >= 1 and read(f"{kind}/{key}") == [
+            (step, pytest.approx(value, rel=1e-6)) for step, value in wanted
+        ]
+    for key in QUANTITIES:
+        assert read(f"diagnose/{key}/layer_1") == [
+            (step, pytest.approx(value, rel=1e-6, abs=1e-9))
+            for step, value in expected("diagnose", lambda line: line["layers"][1][key])
+        ]
+    assert set(tag.split("/")[0] for tag in events.Tags()["scalars"]) == {
+        "train",
+        "validation",
+        "diagnose",
+    }
