@@ -16,7 +16,6 @@
 
 #include "xsa/base/progress.h"
 #include "xsa/base/signals.h"
-#include "xsa/base/system.h"
 #include "xsa/checkpoint/checkpoint.h"
 #include "xsa/data/batch_reader.h"
 #include "xsa/train/batch.h"
