@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 
+#include "tests/support/model_variants.h"
 #include "xsa/base/error.h"
 
 namespace xsa::eval {
@@ -153,6 +154,15 @@ TEST(Scorer, EqualsTheWholeSequenceWithAWindowAndGroupedHeads) {
   config.bias = true;
   config.tied_head = false;
   const model::Gpt model = awake(config);
+  const Asked asked(60, model, 61);
+  std::vector<tasks::Score> expected;
+  for (const Item& item : asked.items) expected.push_back(oracle(model, item, 61));
+  Scorer scorer(model, 61);
+  expect_close(scores_of(scorer, asked.items), expected);
+}
+
+TEST(Scorer, EqualsTheWholeSequenceWithSinksGatesAndLearnedStrengths) {
+  const model::Gpt model = awake(all_variants(shape("exclusive", "rope")));
   const Asked asked(60, model, 61);
   std::vector<tasks::Score> expected;
   for (const Item& item : asked.items) expected.push_back(oracle(model, item, 61));

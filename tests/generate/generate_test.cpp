@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "tests/support/model_variants.h"
 #include "tests/support/temp_folder.h"
 
 namespace xsa::generate {
@@ -83,11 +84,10 @@ void expect_greedy(const Gpt& model, Tokens seen, const Tokens& tokens) {
 }
 
 TEST(Generate, IsTheUncachedModelsGreedyChoice) {
-  for (const auto& [attention, window] :
-       std::vector<std::pair<std::string, std::int64_t>>{{"exclusive", 0}, {"standard", 6}}) {
-    ModelConfig config = small();
-    config.attention = attention;
-    config.window = window;
+  std::vector<ModelConfig> configs{small(), small(), all_variants(small())};
+  configs[1].attention = "standard";
+  configs[1].window = 6;
+  for (const ModelConfig& config : configs) {
     const auto results = run(config, {{3, 1, 4}, {15}, {9, 2, 6, 5}}, greedy(30));
     const Gpt model = awake(config);
     expect_greedy(model, {3, 1, 4}, results[0].tokens);

@@ -59,6 +59,16 @@ TEST(ModelConfig, HasNoStrengthAnywhereInStandardAttention) {
     EXPECT_EQ(config.layer_strength(layer), 0);
 }
 
+TEST(ModelConfig, SaysWhichLayersAreExclusiveAtStrengthZeroToo) {
+  ModelConfig config = valid();
+  config.exclusive_layers = "last 1";
+  config.strength = 0;
+  EXPECT_FALSE(config.is_exclusive(2));
+  EXPECT_TRUE(config.is_exclusive(3));
+  config.attention = "standard";
+  EXPECT_FALSE(config.is_exclusive(3));
+}
+
 TEST(ModelConfig, RefusesALayerBeyondTheLast) {
   EXPECT_THROW(valid().layer_strength(4), UsageError);
   EXPECT_THROW(valid().layer_strength(-1), UsageError);
@@ -110,6 +120,16 @@ TEST(ModelConfig, HoldsConfigurationsMadeInCodeToTheRangesOfRecipes) {
   config = valid();
   config.strength = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(refusal(config), HasSubstr("model.strength: expected a"));
+  config = valid();
+  config.learned_strength = "layer";
+  EXPECT_THAT(refusal(config),
+              HasSubstr("model.learned_strength: expected one of none, head, token"));
+  config = valid();
+  config.sink_tokens = -1;
+  EXPECT_THAT(refusal(config), HasSubstr("model.sink_tokens: expected a value in [0, 1024]"));
+  config = valid();
+  config.gated_norm = -1;
+  EXPECT_THAT(refusal(config), HasSubstr("model.gated_norm: expected a value at least 0"));
 }
 
 }  // namespace

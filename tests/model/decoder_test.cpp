@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/model_variants.h"
 #include "xsa/base/error.h"
 
 namespace xsa::model {
@@ -117,6 +118,43 @@ TEST(Decoder, EqualsTheUncachedModelWithinAWindow) {
   }
 }
 
+TEST(Decoder, EqualsTheUncachedModelInEveryVariant) {
+  ModelConfig config = small();
+  config.layers = 2;
+  for (const ModelConfig& variant : every_variant(config)) {
+    SCOPED_TRACE(to_json(variant).dump());
+    const Gpt model = awake(variant);
+    const Decoder decoder(model);
+    const at::Tensor sequence = tokens(14);
+    const at::Tensor expected = whole(model, sequence);
+    expect_close(in_pieces(decoder, sequence, {9, 1, 4}), expected, 5e-5);
+    expect_close(in_pieces(decoder, sequence, std::vector<std::int64_t>(14, 1)), expected, 5e-5);
+  }
+}
+
+TEST(Decoder, KeepsItsSinksWhateverBecomesOfACache) {
+  const ModelConfig config = all_variants(small());
+  const Gpt model = awake(config);
+  const Decoder decoder(model);
+  const at::Tensor old = tokens(9, 1), sequence = tokens(12, 2);
+  const at::Tensor expected = whole(model, sequence);
+  SequenceCache cache(config, 12), copy(config, 12);
+  EXPECT_EQ(cache.capacity(), 12);
+  const Segment first{9, &cache, false}, twin{12, &cache, false}, all{12, &cache};
+  const std::vector<Segment> choices = {first, twin};
+  expect_close(decoder.forward(at::cat({old, sequence}), choices).narrow(0, 9, 12), expected);
+  decoder.forward(sequence, {&all, 1});
+  copy.copy_from(cache);
+  copy.truncate(5);
+  const Segment rest{7, &copy};
+  expect_close(decoder.forward(sequence.narrow(0, 5, 7), {&rest, 1}), expected.narrow(0, 5, 7));
+  cache.truncate(0);
+  copy.copy_from(cache);
+  const Segment again{12, &copy};
+  const at::Tensor rows = at::tensor(std::vector<std::int64_t>{3, 11}, at::kLong);
+  expect_close(decoder.forward(sequence, {&again, 1}, rows), expected.index_select(0, rows));
+}
+
 TEST(Decoder, SeesNothingBeyondTheWindow) {
   ModelConfig config = small();
   config.layers = 1;
@@ -197,12 +235,14 @@ TEST(Decoder, GivesTheModelsLogitsOverTheTrueVocabulary) {
 TEST(Decoder, IsCloseWithWeightsOfHalfTheSize) {
   ModelConfig config = small();
   config.bias = true;
-  const Gpt model = awake(config);
-  const Decoder decoder(model, at::kBFloat16);
-  const at::Tensor sequence = tokens(40);
-  const at::Tensor got = in_pieces(decoder, sequence, {20, 1, 1, 1, 17});
-  EXPECT_EQ(got.scalar_type(), at::kFloat);
-  expect_close(got, whole(model, sequence), 0.05);
+  for (const ModelConfig& each : {config, all_variants(config)}) {
+    const Gpt model = awake(each);
+    const Decoder decoder(model, at::kBFloat16);
+    const at::Tensor sequence = tokens(40);
+    const at::Tensor got = in_pieces(decoder, sequence, {20, 1, 1, 1, 17});
+    EXPECT_EQ(got.scalar_type(), at::kFloat);
+    expect_close(got, whole(model, sequence), 0.05);
+  }
 }
 
 TEST(Decoder, TakesNoTokens) {

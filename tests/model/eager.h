@@ -36,11 +36,37 @@ struct Eager {
   at::Tensor linear(const std::string& name, const at::Tensor& x) const {
     return at::matmul(x, get(name + ".weight").t()) + get(name + ".bias");
   }
+  static at::Tensor sigmoid(const at::Tensor& x) { return 1 / (1 + (-x).exp()); }
   at::Tensor norm(const std::string& name, const at::Tensor& x) const {
     const at::Tensor centred = x - x.mean(-1, true);
     const at::Tensor variance = (centred * centred).mean(-1, true);
-    return centred / (variance + config.norm_eps).sqrt() * get(name + ".weight") +
-           get(name + ".bias");
+    const at::Tensor y =
+        centred / (variance + config.norm_eps).sqrt() * get(name + ".weight") + get(name + ".bias");
+    if (!parameters.contains(name + ".gate_up.weight")) return y;
+    const at::Tensor inner = linear(name + ".gate_down", y);
+    return y * sigmoid(linear(name + ".gate_up", inner * sigmoid(inner)));
+  }
+  /// [1 or B, H, 1 or T, 1], or a scalar.
+  at::Tensor strength(std::int64_t layer, const std::string& attention, const at::Tensor& x) const {
+    if (!config.is_exclusive(layer)) return at::zeros({}, at::kDouble);
+    if (config.learned_strength == "head") return get(attention + "strength").view({1, -1, 1, 1});
+    if (config.learned_strength == "token")
+      return linear(attention + "c_strength", x).transpose(1, 2).unsqueeze(3);
+    return at::full({}, config.strength, at::kDouble);
+  }
+  /// x [B, H, T, D] behind the sinks of its heads.
+  at::Tensor behind_sinks(const std::string& name, const at::Tensor& x) const {
+    if (config.sink_tokens == 0) return x;
+    const at::Tensor sinks =
+        get(name).repeat_interleave(config.heads / config.key_heads(), 0).unsqueeze(0);
+    return at::cat({sinks.repeat({x.size(0), 1, 1, 1}), x}, 2);
+  }
+  /// Softmax over the keys, with a further column that is cut off again.
+  at::Tensor softmax(const std::string& block, const at::Tensor& scores) const {
+    if (!config.sink_logits) return at::softmax(scores, -1);
+    const at::Tensor column = get(block + "attn.sink_logits").view({1, -1, 1, 1});
+    const at::Tensor sink = column.expand({scores.size(0), scores.size(1), scores.size(2), 1});
+    return at::softmax(at::cat({scores, sink}, 3), -1).narrow(3, 0, scores.size(3));
   }
   at::Tensor attention(std::int64_t layer, const std::string& block, const at::Tensor& x) const {
     const std::int64_t d = config.head_dim, heads = config.heads, kv_heads = config.key_heads();
@@ -57,11 +83,17 @@ struct Eager {
     at::Tensor hidden = at::ones({x.size(1), x.size(1)}, at::kBool).triu(1);
     if (config.window > 0)
       hidden = hidden | at::ones({x.size(1), x.size(1)}, at::kBool).tril(-config.window);
-    const at::Tensor scores = at::matmul(q, k.transpose(2, 3)) / std::sqrt(static_cast<double>(d));
-    const at::Tensor y = at::matmul(at::softmax(scores.masked_fill(hidden, -INFINITY), -1), v);
+    const at::Tensor sinks = at::zeros({x.size(1), config.sink_tokens}, at::kBool);  // not hidden
+    const at::Tensor all_k = behind_sinks(block + "attn.sink_key", k);
+    const at::Tensor scores =
+        at::matmul(q, all_k.transpose(2, 3)) / std::sqrt(static_cast<double>(d));
+    const at::Tensor p = softmax(block, scores.masked_fill(at::cat({sinks, hidden}, 1), -INFINITY));
+    const at::Tensor y = at::matmul(p, behind_sinks(block + "attn.sink_value", v));
     const at::Tensor unit = v / v.norm(2, {-1}, true);
-    const at::Tensor z = y - config.layer_strength(layer) * (y * unit).sum(-1, true) * unit;
-    return linear(block + "attn.c_proj", z.transpose(1, 2).flatten(2));
+    const at::Tensor z = y - strength(layer, block + "attn.", x) * (y * unit).sum(-1, true) * unit;
+    at::Tensor joined = z.transpose(1, 2).flatten(2);
+    if (config.output_gate) joined = joined * sigmoid(linear(block + "attn.c_gate", x));
+    return linear(block + "attn.c_proj", joined);
   }
   at::Tensor feed_forward(const std::string& block, const at::Tensor& x) const {
     const at::Tensor h = linear(block + "mlp.c_fc", x);

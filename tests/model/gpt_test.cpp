@@ -5,6 +5,7 @@
 
 #include "tests/model/counting_allocator.h"
 #include "tests/model/eager.h"
+#include "tests/support/model_variants.h"
 
 namespace xsa::model {
 namespace {
@@ -107,6 +108,41 @@ TEST(Gpt, EqualsItsSecondImplementationWithinAWindow) {
   expect_equals_eager(config);
 }
 
+TEST(Gpt, EqualsItsSecondImplementationInEveryVariant) {
+  ModelConfig config = small();
+  config.layers = 2;
+  config.strength = 0.7;
+  for (const ModelConfig& variant : every_variant(config)) {
+    SCOPED_TRACE(to_json(variant).dump());
+    expect_equals_eager(variant);
+  }
+}
+
+TEST(Gpt, LearnsItsStrengthFromTheOneThatIsSet) {
+  for (const double strength : {0.0, 0.7}) {
+    ModelConfig config = small();
+    config.strength = strength;
+    config.exclusive_layers = "0,2";
+    const Gpt fixed(config, 11);
+    for (const char* learned : {"head", "token"}) {
+      config.learned_strength = learned;
+      const Gpt model(config, 11);
+      EXPECT_TRUE(at::allclose(model.logits(tokens()), fixed.logits(tokens()), 1e-5, 1e-7));
+    }
+  }
+}
+
+TEST(Gpt, LearnsNoStrengthInStandardLayers) {
+  ModelConfig config = small();
+  config.attention = "standard";
+  const Gpt standard(config, 11);
+  config.learned_strength = "token";
+  config.strength = 0.5;
+  const Gpt same(config, 11);
+  ASSERT_EQ(same.parameters().size(), standard.parameters().size());
+  EXPECT_TRUE(at::equal(same.logits(tokens()), standard.logits(tokens())));
+}
+
 TEST(Gpt, SumsTheCrossEntropyOfItsLogits) {
   const Gpt model = awake(small());
   const at::Tensor input = tokens();
@@ -172,6 +208,31 @@ TEST(Gpt, ShowsItsObserverEachLayersAttentionAsItWas) {
     const at::Tensor future = at::ones({33, 33}, at::kBool).triu(1);
     EXPECT_TRUE(
         at::allclose(t.lse, scores.masked_fill(future, -INFINITY).logsumexp(3), 1e-5, 1e-5));
+  }
+}
+
+TEST(Gpt, ShowsItsObserverSinksAndStrengths) {
+  const ModelConfig config = all_variants(small());
+  const Gpt model = awake(config);
+  for (const AttentionTrace& t : traces(model, tokens())) {
+    EXPECT_EQ(t.num_sink_keys, 3);
+    EXPECT_EQ(t.k.sizes(), (std::vector<std::int64_t>{2, 2, 3 + 33, 8}));
+    ASSERT_EQ(t.learned_strength.sizes(), t.c.sizes());
+    ASSERT_EQ(t.sink_logits.sizes(), (std::vector<std::int64_t>{4}));
+    const at::Tensor sinks =
+        eager::copy(model).at(cat("transformer.h.", t.layer, ".attn.sink_key")).to(at::kFloat);
+    EXPECT_TRUE(at::equal(t.k.narrow(2, 0, 3)[1], sinks));
+    const at::Tensor k = t.k.repeat_interleave(2, 1), v = t.v.repeat_interleave(2, 1);
+    const at::Tensor all = at::ones({33, 33}, at::kBool);
+    const at::Tensor hidden =
+        at::cat({at::zeros({33, 3}, at::kBool), all.triu(1) | all.tril(-config.window)}, 1);
+    const at::Tensor scores =
+        (at::matmul(t.q, k.transpose(2, 3)) / std::sqrt(8.0)).masked_fill(hidden, -INFINITY);
+    const at::Tensor lse = scores.logsumexp(3).logaddexp(t.sink_logits.view({1, 4, 1}));
+    EXPECT_TRUE(at::allclose(t.lse, lse, 1e-5, 1e-5));
+    const at::Tensor y = at::matmul(at::exp(scores - lse.unsqueeze(3)), v);
+    const at::Tensor z = y - (t.learned_strength * t.c).unsqueeze(3) * v.narrow(2, 3, 33);
+    EXPECT_TRUE(at::allclose(t.z, z, 1e-4, 1e-5));
   }
 }
 
@@ -288,6 +349,15 @@ TEST(Gpt, GivesPackedDocumentsWhatItGivesEachAloneWithEveryOptionTurned) {
   config.bias = true;
   config.position = "learned";
   config.window = 9;
+  expect_packed_equals_one_by_one(config);
+}
+
+TEST(Gpt, GivesPackedDocumentsWhatItGivesEachAloneWithSinksAndLearnedStrengths) {
+  ModelConfig config = small();
+  config.layers = 2;
+  expect_packed_equals_one_by_one(all_variants(config));
+  config.sink_tokens = 2;
+  config.learned_strength = "head";
   expect_packed_equals_one_by_one(config);
 }
 

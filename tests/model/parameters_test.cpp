@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
+#include "tests/support/model_variants.h"
 #include "xsa/model/gpt.h"
 
 namespace xsa::model {
@@ -72,6 +75,86 @@ TEST(Parameters, HaveBiasesAndAHeadWhereTheConfigurationSaysSo) {
           "transformer.h.0.mlp.c_fc.bias [24]", "transformer.h.0.mlp.c_proj.weight [10, 24] decay",
           "transformer.h.0.mlp.c_proj.bias [10]", "transformer.ln_f.weight [10]",
           "transformer.ln_f.bias [10]", "lm_head.weight [17, 10] decay"));
+}
+
+TEST(Parameters, OfVariantsAreThereWhereTheConfigurationSaysSo) {
+  ModelConfig config = odd_shape();
+  config.layers = 1;
+  config.bias = true;
+  config.embedding_norm = false;
+  config.sink_tokens = 2;
+  config.sink_logits = true;
+  config.learned_strength = "head";
+  config.output_gate = true;
+  EXPECT_THAT(
+      described(config),
+      ElementsAre(
+          "transformer.wte.weight [17, 10] decay", "transformer.h.0.ln_1.weight [10]",
+          "transformer.h.0.ln_1.bias [10]", "transformer.h.0.attn.c_attn.weight [48, 10] decay",
+          "transformer.h.0.attn.c_attn.bias [48]", "transformer.h.0.attn.sink_key [3, 2, 4]",
+          "transformer.h.0.attn.sink_value [3, 2, 4]", "transformer.h.0.attn.sink_logits [6]",
+          "transformer.h.0.attn.strength [6]", "transformer.h.0.attn.c_gate.weight [24, 10] decay",
+          "transformer.h.0.attn.c_proj.weight [10, 24] decay",
+          "transformer.h.0.attn.c_proj.bias [10]", "transformer.h.0.ln_2.weight [10]",
+          "transformer.h.0.ln_2.bias [10]", "transformer.h.0.mlp.c_fc.weight [24, 10] decay",
+          "transformer.h.0.mlp.c_fc.bias [24]", "transformer.h.0.mlp.c_proj.weight [10, 24] decay",
+          "transformer.h.0.mlp.c_proj.bias [10]", "transformer.ln_f.weight [10]",
+          "transformer.ln_f.bias [10]"));
+
+  ModelConfig other = odd_shape();
+  other.exclusive_layers = "last 1";
+  other.learned_strength = "token";
+  other.gated_norm = 5;
+  std::vector<std::string> added = described(other);
+  const std::vector<std::string> plain = described(odd_shape());
+  std::erase_if(added, [&](const std::string& name) {
+    return std::find(plain.begin(), plain.end(), name) != plain.end();
+  });
+  std::vector<std::string> expected;
+  const auto gates = [&](const std::string& norm) {
+    expected.push_back(norm + ".gate_down.weight [5, 10] decay");
+    expected.push_back(norm + ".gate_up.weight [10, 5] decay");
+  };
+  gates("transformer.h.0.ln_1"), gates("transformer.h.0.ln_2"), gates("transformer.h.1.ln_1");
+  expected.emplace_back("transformer.h.1.attn.c_strength.weight [6, 10] decay");
+  expected.emplace_back("transformer.h.1.attn.c_strength.bias [6]");
+  gates("transformer.h.1.ln_2"), gates("transformer.ln_f");
+  EXPECT_EQ(added, expected);
+}
+
+TEST(Parameters, OfVariantsStartAsDocumented) {
+  ModelConfig config;
+  config.vocab_size = 256;
+  config.strength = 0.75;
+  config.sink_logits = true;
+  config.sink_tokens = 16;
+  config.gated_norm = 16;
+  config.output_gate = true;
+  for (const char* learned : {"head", "token"}) {
+    config.learned_strength = learned;
+    const Gpt model(config, 1);
+    for (const NamedTensor& p : model.parameters()) {
+      const at::Tensor x = p.tensor.detach();
+      const auto all_are = [&](double value) { return x.eq(value).all().item<bool>(); };
+      if (p.name.ends_with("attn.strength") || p.name.ends_with("c_strength.bias")) {
+        EXPECT_TRUE(all_are(0.75)) << p.name;
+      } else if (p.name.ends_with("sink_logits") || p.name.ends_with("c_strength.weight")) {
+        EXPECT_TRUE(all_are(0)) << p.name;
+      } else if (p.name.find("gate") != std::string::npos ||
+                 p.name.find("sink_") != std::string::npos) {
+        const double n = static_cast<double>(x.numel());
+        EXPECT_NEAR(x.std().item<double>(), 0.02, 5 * 0.02 / std::sqrt(2 * n)) << p.name;
+        EXPECT_NEAR(x.mean().item<double>(), 0, 5 * 0.02 / std::sqrt(n)) << p.name;
+      }
+    }
+  }
+}
+
+TEST(Parameters, AreTheSameBitsWhateverVariantIsAdded) {
+  const Gpt plain(odd_shape(), 5), other(all_variants(odd_shape()), 5);
+  EXPECT_GT(other.parameters().size(), plain.parameters().size());
+  for (const NamedTensor& p : plain.parameters())
+    EXPECT_TRUE(at::equal(p.tensor, find(other, p.name))) << p.name;
 }
 
 TEST(Parameters, AreLeavesThatRequireGradients) {
@@ -152,6 +235,27 @@ TEST(Count, SumsTheModelsOwnTensors) {
     for (const NamedTensor& p : model.parameters()) all += p.tensor.numel();
     EXPECT_EQ(count(config).parameters, all);
     EXPECT_EQ(count(config).non_embedding_parameters, all - (tied ? 1 : 2) * 17 * 10);
+  }
+}
+
+TEST(Count, SumsTheTensorsOfEveryVariant) {
+  for (const ModelConfig& variant : every_variant(odd_shape())) {
+    std::int64_t all = 0, matrices = 0;
+    const Gpt model(variant, 1);
+    for (const NamedTensor& p : model.parameters()) {
+      all += p.tensor.numel();
+      if (p.decay) matrices += p.tensor.numel();
+    }
+    const ModelCount counted = count(variant);
+    EXPECT_EQ(counted.parameters, all);
+    // Every matrix once a token; pairs of queries with the 16 tokens' keys and with all sinks.
+    const double window = static_cast<double>(variant.window);
+    const double pairs =
+        variant.window == 0 ? 16 * 17 / 2 : window * (window + 1) / 2 + (16 - window) * window;
+    const double attention =
+        4.0 * 2 * 6 * 4 * (pairs / 16 + static_cast<double>(variant.sink_tokens));
+    EXPECT_DOUBLE_EQ(counted.forward_flops_per_token,
+                     2 * static_cast<double>(matrices) + attention);
   }
 }
 

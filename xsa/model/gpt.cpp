@@ -168,17 +168,11 @@ void check_documents(const at::Tensor& cu_seqlens, const at::Tensor& tokens) {
                 "; a document ends with its row");
 }
 
-/// The place of each of [B, T] tokens in its document.
+/// The place of each of [B, T] tokens in its document, [B T].
 at::Tensor places(const at::Tensor& cu_seqlens, const at::Tensor& tokens) {
   const at::Tensor ends = cu_seqlens.to(at::kLong), begins = ends.slice(0, 0, -1);
   const at::Tensor own_begin = at::repeat_interleave(begins, ends.slice(0, 1) - begins);
-  return (at::arange(tokens.numel(), at::kLong) - own_begin).view_as(tokens);
-}
-
-/// x [B, H, T, D] as [1, H, B T, D], in the same memory where x's rows lie one after another; or
-/// [B, H, T] as [1, H, B T].
-at::Tensor as_one_row(const at::Tensor& x) {
-  return x.transpose(1, 2).flatten(0, 1).unsqueeze(0).transpose(1, 2);
+  return at::arange(tokens.numel(), at::kLong) - own_begin;
 }
 
 /// x [B, K, T, D] with sinks [K, n, D] in front of each sequence: [B, K, n + T, D].
@@ -194,36 +188,41 @@ at::Tensor Gpt::hidden(const at::Tensor& tokens, const AttentionObserver& observ
   check_tokens(tokens);
   check_documents(cu_seqlens, tokens);
   at::Tensor x = at::embedding(embedding_, tokens);
-  if (positions_.defined())
-    x = x + (cu_seqlens.defined() ? at::embedding(positions_, places(cu_seqlens, tokens))
-                                  : positions_.narrow(0, 0, tokens.size(1)));
+  RopeTables rope = rope_;
+  if (cu_seqlens.defined()) {  // positions begin anew with each document
+    const at::Tensor place = places(cu_seqlens, tokens);
+    if (positions_.defined()) x = x + at::embedding(positions_, place.view_as(tokens));
+    if (rope.cos.defined())
+      rope = {rope_.cos.index_select(0, place), rope_.sin.index_select(0, place)};
+  } else if (positions_.defined()) {
+    x = x + positions_.narrow(0, 0, tokens.size(1));
+  }
   if (config_.embedding_norm) x = embedding_norm_(x);
   at::Tensor normed = blocks_.front().norm_1(x);
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
     const Norm& next = layer + 1 < blocks_.size() ? blocks_[layer + 1].norm_1 : final_norm_;
     const at::Tensor attended =
-        attention(normed, static_cast<std::int64_t>(layer), observe, cu_seqlens);
+        attention(normed, static_cast<std::int64_t>(layer), rope, cu_seqlens, observe);
     std::tie(normed, x) = blocks_[layer].norm_2.after_adding(attended, x);
     std::tie(normed, x) = next.after_adding(feed_forward(normed, blocks_[layer]), x);
   }
   return normed;
 }
 
-at::Tensor Gpt::attention(const at::Tensor& normed, std::int64_t layer,
-                          const AttentionObserver& observe, const at::Tensor& cu_seqlens) const {
+at::Tensor Gpt::attention(const at::Tensor& normed, std::int64_t layer, const RopeTables& rope,
+                          const at::Tensor& cu_seqlens, const AttentionObserver& observe) const {
   const Block& block = blocks_[static_cast<std::size_t>(layer)];
-  auto [q, k, v] = split_heads(block.qkv(normed), config_.heads, config_.key_heads(), rope_);
   op::AttentionOptions options;
   options.is_causal = true;
   options.strength = block.strength;
   if (config_.window > 0) options.window = config_.window;
-  at::Tensor learned_strength = block.learned_strength(normed);
+  at::Tensor x = normed;
   if (cu_seqlens.defined()) {
     options.cu_seqlens = cu_seqlens;
-    for (at::Tensor* heads : {&q, &k, &v}) *heads = as_one_row(*heads);
-    if (learned_strength.defined() && learned_strength.dim() == 3)
-      learned_strength = as_one_row(learned_strength);
+    x = normed.flatten(0, 1).unsqueeze(0);  // [1, B T, C]
   }
+  auto [q, k, v] = split_heads(block.qkv(x), config_.heads, config_.key_heads(), rope);
+  const at::Tensor learned_strength = block.learned_strength(x);
   if (learned_strength.defined()) options.learned_strength = learned_strength;
   if (block.sink_logits.defined()) options.sink_logits = block.sink_logits;
   if (block.sink_key.defined()) {

@@ -102,8 +102,8 @@ class Gpt {
   Affine affine(const std::string& name) const;
   Norm norm(const std::string& name) const;
   void check_tokens(const at::Tensor& tokens) const;
-  at::Tensor attention(const at::Tensor& normed, std::int64_t layer,
-                       const AttentionObserver& observe, const at::Tensor& cu_seqlens) const;
+  at::Tensor attention(const at::Tensor& normed, std::int64_t layer, const RopeTables& rope,
+                       const at::Tensor& cu_seqlens, const AttentionObserver& observe) const;
   at::Tensor feed_forward(const at::Tensor& normed, const Block& block) const;
 
   ModelConfig config_;
