@@ -83,6 +83,8 @@ TEST(RunFolder, IsNamedAfterTheRecipeAndNeverLeavesTheOutputFolder) {
   Arguments arguments;
   arguments.recipe = "some/where/mine.toml";
   EXPECT_EQ(run_folder(arguments), "runs/mine");
+  arguments.recipe = "paper-0.7b";
+  EXPECT_EQ(run_folder(arguments), "runs/paper-0.7b");
   arguments.name = "../elsewhere";
   EXPECT_THROW(run_folder(arguments), UsageError);
 }

@@ -195,6 +195,9 @@ Invocation parse(const std::vector<std::string>& words) {
   add_declared("report",
                "one page with the paper's figures, from runs, sweeps, evaluations, benchmarks",
                kReportExamples, declare_report);
+  add_plan_options(
+      *add("plan", "what a recipe costs: FLOPs, memory, traffic, hours", kPlanExamples, plan),
+      arguments);
   add_declared("eval", "score a model on the field's tasks, as lm-evaluation-harness does",
                kEvalExamples, declare_eval);
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "xsa/study/plan.h"
 #include "xsa/study/recipe.h"
 
 namespace CLI {
@@ -34,6 +35,7 @@ struct Arguments {
   std::optional<std::string> name;  // --name: of the run
   std::optional<std::int64_t> seeds, sequences;
   std::int64_t jobs = 1;  // --jobs: points of a sweep at once
+  study::Devices devices;  // of plan
   bool resume = false, overwrite = false, json = false, dry_run = false;
   std::vector<study::Override> overrides;
 };
@@ -65,6 +67,9 @@ void compare(const Arguments& arguments);
 void train(const Arguments& arguments);
 void diagnose(const Arguments& arguments);
 void sweep(const Arguments& arguments);
+void plan(const Arguments& arguments);
+void add_plan_options(CLI::App& command, Arguments& arguments);
+extern const char* const kPlanExamples;
 
 // Commands with options of their own, and the examples in their help.
 std::function<void()> declare_prepare(CLI::App& command);

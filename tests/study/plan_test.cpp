@@ -1,0 +1,80 @@
+#include "xsa/study/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/temp_folder.h"
+#include "xsa/base/error.h"
+
+namespace xsa::study {
+namespace {
+
+using ::testing::HasSubstr;
+
+train::RunConfig recipe() {
+  train::RunConfig config;
+  config.train.steps = 100;
+  config.train.batch_size = 6;
+  config.train.accumulation = 4;
+  return config;
+}
+
+TEST(Plan, CountsTokensAndFlopsOfTheWholeTraining) {
+  const Plan made = plan(recipe(), {});
+  EXPECT_EQ(made.sequences_per_step, 24);
+  EXPECT_EQ(made.tokens_per_step(), 24 * 256);
+  EXPECT_EQ(made.tokens(), 100 * 24 * 256);
+  EXPECT_EQ(made.training_flops_per_token, 3 * made.forward_flops_per_token);
+  EXPECT_DOUBLE_EQ(made.flops(), made.tokens() * made.training_flops_per_token);
+}
+
+TEST(Plan, TakesTheFlopsOverWhatTheDevicesReach) {
+  const Plan made = plan(recipe(), {.count = 2, .peak_tflops = 0.5, .mfu = 0.25});
+  EXPECT_DOUBLE_EQ(made.hours(), made.flops() / (2 * 0.5e12 * 0.25) / 3600);
+  EXPECT_FALSE(made.device_memory_bytes);
+  EXPECT_DOUBLE_EQ(plan(recipe(), {.gpu = "h100", .mfu = 1}).hours(),
+                   made.flops() / 989.4e12 / 3600);
+}
+
+TEST(Plan, SharesAStepsPassesAndSumsGradientsInARing) {
+  const Plan one = plan(recipe(), {}), four = plan(recipe(), {.count = 4});
+  EXPECT_EQ(one.load.passes, 4);
+  EXPECT_EQ(four.load.passes, 1);
+  EXPECT_EQ(four.tokens_per_step(), one.tokens_per_step());
+  EXPECT_EQ(one.traffic_bytes_per_step, 0);
+  EXPECT_DOUBLE_EQ(four.traffic_bytes_per_step, 1.5 * 4 * static_cast<double>(four.parameters));
+}
+
+TEST(Plan, RefusesWhatCannotTrain) {
+  const auto error = [](const train::RunConfig& config, const Devices& devices) {
+    return xsa::testing::error_of<UsageError>([&] { plan(config, devices); });
+  };
+  EXPECT_THAT(error(recipe(), {.count = 3}), HasSubstr("a divisor of train.accumulation = 4"));
+  EXPECT_THAT(error(recipe(), {.gpu = "h10"}), HasSubstr("did you mean"));
+  EXPECT_THAT(error(recipe(), {.mfu = 0}), HasSubstr("--mfu"));
+  EXPECT_THAT(error(recipe(), {.peak_tflops = -1}), HasSubstr("--peak-tflops"));
+  train::RunConfig odd = recipe();
+  odd.model.head_dim = 33;
+  EXPECT_THAT(error(odd, {}), HasSubstr("model.head_dim"));
+  odd = recipe();
+  odd.train.warmup_steps = 101;
+  EXPECT_THAT(error(odd, {}), HasSubstr("train.warmup_steps"));
+}
+
+TEST(Plan, SaysInItsLinesWhatItsJsonSays) {
+  const Plan made = plan(recipe(), {.count = 4});
+  std::string text;
+  for (const std::string& line : lines(made)) text += line + "\n";
+  EXPECT_THAT(text, HasSubstr("100 steps of 24 sequences of 256"));
+  EXPECT_THAT(text, HasSubstr("on 4 H100s at 40 % of 989.4 TFLOP/s"));
+  const Json json = to_json(made);
+  double sum = 0;
+  for (const auto& [part, bytes] : json.at("memory_bytes").items())
+    if (part != "total") sum += bytes.get<double>();
+  EXPECT_EQ(json.at("memory_bytes").at("total"), sum);
+  EXPECT_EQ(json.at("passes"), 1);
+  EXPECT_EQ(json.at("most_logits_bytes"), 4 * 1024 * 256);
+}
+
+}  // namespace
+}  // namespace xsa::study

@@ -1,0 +1,190 @@
+#include "xsa/study/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "xsa/base/error.h"
+#include "xsa/base/progress.h"
+#include "xsa/base/suggest.h"
+#include "xsa/model/gpt.h"
+
+namespace xsa::study {
+namespace {
+
+constexpr double kTera = 1e12;
+constexpr double kTrainingFactor = 3;  // backward takes twice the forward's FLOPs
+
+const Gpu& find_gpu(const std::string& name) {
+  std::vector<std::string> names;
+  std::string known;
+  for (const Gpu& gpu : gpus()) {
+    if (gpu.name == name) return gpu;
+    names.emplace_back(gpu.name);
+    known += (known.empty() ? "" : ", ") + names.back();
+  }
+  throw UsageError(cat("--gpu: expected one of ", known, ", got '", name, "'",
+                       did_you_mean(name, names), "; --peak-tflops takes any other device"));
+}
+
+template <class... Values>
+std::string format(const char* text, const Values&... values) {
+  char line[256];
+  std::snprintf(line, sizeof line, text, values...);
+  return line;
+}
+
+std::string with_commas(std::int64_t value) {
+  return value < 1000
+             ? format("%d", static_cast<int>(value))
+             : cat(with_commas(value / 1000), ",", format("%03d", static_cast<int>(value % 1000)));
+}
+
+std::string in_words(double value) {
+  return value >= 1e9   ? format("%.4g billion", value / 1e9)
+         : value >= 1e6 ? format("%.4g million", value / 1e6)
+                        : short_count(value);
+}
+
+std::string counted(std::int64_t count, const char* noun, const char* nouns) {
+  return cat(count, " ", count == 1 ? noun : nouns);
+}
+
+/// "2.3 days" where "55 hours" would make one count.
+std::string duration(double hours) {
+  if (hours < 1) return format("%.3g minutes", hours * 60);
+  return hours < 48 ? format("%.3g hours", hours) : format("%.1f days", hours / 24);
+}
+
+}  // namespace
+
+const std::vector<Gpu>& gpus() {
+  static const std::vector<Gpu> known = {
+      {"a100", 312, 80}, {"h100", 989.4, 80}, {"h200", 989.4, 141}, {"b200", 2250, 180}};
+  return known;
+}
+
+double Plan::hours() const {
+  const double flops_per_s = static_cast<double>(devices.count) * peak_tflops * kTera * devices.mfu;
+  return flops() / flops_per_s / 3600;
+}
+
+Plan plan(const train::RunConfig& recipe, const Devices& devices) {
+  const train::RunConfig config = train::resolve(recipe);
+  check_usage(devices.mfu > 0 && devices.mfu <= 1, "--mfu: expected a share in (0, 1], got ",
+              devices.mfu);
+  check_usage(
+      !devices.peak_tflops || (std::isfinite(*devices.peak_tflops) && *devices.peak_tflops > 0),
+      "--peak-tflops: expected a number above 0");
+  check_usage(devices.count >= 1 && config.train.accumulation % devices.count == 0,
+              "--gpus: expected a divisor of train.accumulation = ", config.train.accumulation,
+              ", the passes of a step that devices share, got ", devices.count,
+              "; raise train.accumulation and lower train.batch_size by the same factor");
+
+  Plan result;
+  const model::ModelCount count = model::count(config.model);
+  result.parameters = count.parameters;
+  result.non_embedding_parameters = count.non_embedding_parameters;
+  result.forward_flops_per_token = count.forward_flops_per_token;
+  result.training_flops_per_token = kTrainingFactor * count.forward_flops_per_token;
+  result.steps = config.train.steps;
+  result.sequences_per_step = config.train.batch_size * config.train.accumulation;
+  result.context = config.model.context;
+
+  result.devices = devices;
+  if (devices.peak_tflops) {
+    result.peak_tflops = *devices.peak_tflops;
+  } else {
+    const Gpu& gpu = find_gpu(devices.gpu);
+    result.peak_tflops = gpu.peak_tflops;
+    result.device_memory_bytes = gpu.memory_gb * 1e9;
+  }
+  result.load = {.rows = config.train.batch_size,
+                 .passes = config.train.accumulation / devices.count,
+                 .loss_chunk = config.train.loss_chunk};
+  result.memory = training_memory(config.model, result.load);
+  const auto n = static_cast<double>(devices.count);
+  result.traffic_bytes_per_step =
+      2 * (n - 1) / n * sizeof(float) * static_cast<double>(count.parameters);
+  return result;
+}
+
+Json to_json(const Plan& plan) {
+  const TrainingMemory& memory = plan.memory;
+  Json json = {{"parameters", plan.parameters},
+               {"non_embedding_parameters", plan.non_embedding_parameters},
+               {"forward_flops_per_token", plan.forward_flops_per_token},
+               {"training_flops_per_token", plan.training_flops_per_token},
+               {"steps", plan.steps},
+               {"tokens_per_step", plan.tokens_per_step()},
+               {"tokens", plan.tokens()},
+               {"flops", plan.flops()},
+               {"memory_bytes",
+                {{"total", memory.total()},
+                 {"weights", memory.weights},
+                 {"gradients", memory.gradients},
+                 {"optimizer", memory.optimizer},
+                 {"activations", memory.activations},
+                 {"logits", memory.logits},
+                 {"other", memory.other}}},
+               {"most_logits_bytes", memory.most_logits},
+               {"gpus", plan.devices.count},
+               {"sequences_per_pass", plan.load.rows},
+               {"passes", plan.load.passes},
+               {"traffic_bytes_per_step", plan.traffic_bytes_per_step},
+               {"peak_tflops", plan.peak_tflops},
+               {"mfu", plan.devices.mfu},
+               {"hours", plan.hours()}};
+  if (plan.device_memory_bytes) {
+    json["gpu"] = plan.devices.gpu;
+    json["device_memory_bytes"] = *plan.device_memory_bytes;
+  }
+  return json;
+}
+
+std::vector<std::string> lines(const Plan& plan) {
+  const auto bytes = [](auto value) { return short_bytes(static_cast<double>(value)); };
+  const auto number = [](auto value) { return in_words(static_cast<double>(value)); };
+  const TrainingMemory& memory = plan.memory;
+  const std::int64_t devices = plan.devices.count;
+  std::string device = "device";
+  if (plan.device_memory_bytes) {
+    device = plan.devices.gpu;
+    std::transform(device.begin(), device.end(), device.begin(), ::toupper);
+  }
+
+  std::vector<std::string> result;
+  const auto add = [&](const char* label, const auto&... parts) {
+    result.push_back(cat(format("%-15s", label), parts...));
+  };
+  add("parameters", number(plan.parameters), ", of them ", number(plan.non_embedding_parameters),
+      " not of embeddings");
+  add("FLOPs a token", number(plan.forward_flops_per_token), " forward, ",
+      number(plan.training_flops_per_token), " with backward");
+  add("tokens", number(plan.tokens()), ": ", with_commas(plan.steps), " steps of ",
+      plan.sequences_per_step, " sequences of ", plan.context,
+      format("; %.3g FLOPs", plan.flops()));
+  add("memory", bytes(memory.total()), " a device, in fp32, ",
+      counted(plan.load.passes, "pass", "passes"), " of ",
+      counted(plan.load.rows, "sequence", "sequences"), " a step");
+  add("", "weights ", bytes(memory.weights), ", gradients ", bytes(memory.gradients),
+      ", optimizer ", bytes(memory.optimizer));
+  add("", "activations ", bytes(memory.activations), ", other ", bytes(memory.other), ", logits ",
+      bytes(memory.most_logits), memory.logits == memory.most_logits ? "" : " at another moment");
+  if (plan.device_memory_bytes) {
+    const bool fits = static_cast<double>(memory.total()) <= *plan.device_memory_bytes;
+    add("", fits ? "within" : "MORE THAN", " the ", bytes(*plan.device_memory_bytes), " of one ",
+        device);
+  }
+  if (devices == 1) {
+    add("traffic", "none: one device");
+  } else {
+    add("traffic", bytes(plan.traffic_bytes_per_step), " a step, sent and received by each of ",
+        devices, " devices (fp32 gradients, ring)");
+  }
+  add("time", duration(plan.hours()), " on ", devices, " ", device, devices == 1 ? "" : "s",
+      format(" at %g %% of %g TFLOP/s", 100 * plan.devices.mfu, plan.peak_tflops));
+  return result;
+}
+
+}  // namespace xsa::study

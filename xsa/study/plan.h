@@ -1,0 +1,57 @@
+// What a recipe will cost, computed before anything runs: parameters, FLOPs, memory, traffic, time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "xsa/base/json.h"
+#include "xsa/study/training_memory.h"
+#include "xsa/train/config.h"
+
+namespace xsa::study {
+
+/// A device by its maker's data sheet: dense bf16 matrix products, memory.
+struct Gpu {
+  const char* name;
+  double peak_tflops;
+  double memory_gb;  // 10^9 bytes
+};
+const std::vector<Gpu>& gpus();
+
+/// The devices a plan is for.
+struct Devices {
+  std::int64_t count = 1;
+  std::string gpu = "h100";
+  std::optional<double> peak_tflops;  // another device: no name, no memory
+  double mfu = 0.4;                   // share of the peak that training's FLOPs reach
+};
+
+struct Plan {
+  std::int64_t parameters = 0, non_embedding_parameters = 0;
+  double forward_flops_per_token = 0, training_flops_per_token = 0;
+  std::int64_t steps = 0, sequences_per_step = 0, context = 0;
+  std::int64_t tokens_per_step() const { return sequences_per_step * context; }
+  double tokens() const { return static_cast<double>(steps * tokens_per_step()); }
+  double flops() const { return tokens() * training_flops_per_token; }
+
+  Devices devices;
+  double peak_tflops = 0;
+  std::optional<double> device_memory_bytes;
+  Load load;  // of one device
+  TrainingMemory memory;
+  /// What each device sends, and receives, to sum a step's gradients in a ring.
+  double traffic_bytes_per_step = 0;
+  double hours() const;
+};
+
+/// Checks the recipe as training does, and touches no file but its tokenizer's vocabulary. Throws
+/// UsageError for a recipe that cannot train, and for devices that cannot share its passes evenly.
+Plan plan(const train::RunConfig& recipe, const Devices& devices);
+
+Json to_json(const Plan& plan);
+/// A line a figure, for people and for the heads of recipes.
+std::vector<std::string> lines(const Plan& plan);
+
+}  // namespace xsa::study
