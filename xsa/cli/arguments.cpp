@@ -205,6 +205,8 @@ Invocation parse(const std::vector<std::string>& words) {
                declare_prepare);
   add_declared("tokenize", "text to token ids, or back", kTokenizeExamples, declare_tokenize);
 
+  add_declared("bench", "time and memory of a block, with XSA and without", kBenchExamples,
+               declare_bench);
   add_declared("generate", "continue a text with a model", kGenerateExamples, declare_generate);
 
   std::vector<std::string> rest = words;

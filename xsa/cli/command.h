@@ -34,7 +34,7 @@ struct Arguments {
   std::string file, csv, page;      // --file, --csv, --page: where diagnose writes
   std::optional<std::string> name;  // --name: of the run
   std::optional<std::int64_t> seeds, sequences;
-  std::int64_t jobs = 1;  // --jobs: points of a sweep at once
+  std::int64_t jobs = 1;   // --jobs: points of a sweep at once
   study::Devices devices;  // of plan
   bool resume = false, overwrite = false, json = false, dry_run = false;
   std::vector<study::Override> overrides;
@@ -82,5 +82,7 @@ std::function<void()> declare_generate(CLI::App& command);
 extern const char* const kGenerateExamples;
 std::function<void()> declare_report(CLI::App& command);
 extern const char* const kReportExamples;
+std::function<void()> declare_bench(CLI::App& command);
+extern const char* const kBenchExamples;
 
 }  // namespace xsa::cli

@@ -75,10 +75,10 @@ class Step {
     }
     if (config_.embedding_norm) hold(width_ + kStatistics);
     hold(width_ + kStatistics);
+    gate_norm();
     for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-      hold(qkv_width_);
-      hold(heads_width_ + 2 * config_.heads);  // z, lse, c
-      hold(width_);                            // what attention adds
+      attention();
+      hold(width_);  // what attention adds
       add_norm();
       hold(inner_);  // before GELU
       hold(inner_);  // behind it
@@ -87,7 +87,36 @@ class Step {
       release(2 * width_);
     }
   }
-  void add_norm() { hold(2 * width_ + kStatistics); }  // the sum, its norm
+  void add_norm() {
+    hold(2 * width_ + kStatistics);  // the sum, its norm
+    gate_norm();
+  }
+  /// Behind a norm: W_down's output, its silu, W_up's output, the sigmoid, the product.
+  void gate_norm() {
+    if (config_.gated_norm == 0) return;
+    hold(2 * config_.gated_norm);
+    hold(2 * width_);
+    release(width_);
+    hold(width_);
+  }
+  void attention() {
+    hold(qkv_width_);
+    if (learns_token_strength()) hold(config_.heads);
+    hold_with_sinks();
+    hold(heads_width_ + 2 * config_.heads);  // z, lse, c
+    if (!config_.output_gate) return;
+    hold(2 * heads_width_);  // before the sigmoid and behind it
+    release(heads_width_);
+    hold(heads_width_);  // the product
+  }
+  bool learns_token_strength() const { return config_.learned_strength == "token"; }
+  /// Keys and values that follow the sinks are copies.
+  std::int64_t sinks_bytes() const {
+    if (config_.sink_tokens == 0) return 0;
+    return 2 * config_.key_heads() * config_.head_dim *
+           (tokens_ + load_.rows * config_.sink_tokens) * kFloat;
+  }
+  void hold_with_sinks() { hold(now_.activations, sinks_bytes()); }
 
   void loss() {
     hold(now_.logits, logits_bytes());
@@ -117,10 +146,23 @@ class Step {
 
   /// In: the gradients of the norm and, but for the last, of the sum. Out: one, of both summands.
   void add_norm_backward(const std::string& norm, bool sum_has_gradient) {
+    gate_norm_backward();
     hold(width_);
     gradient(norm);
     release(width_ + kStatistics);  // the sum; the norm went with the matrix that read it
     release(sum_has_gradient ? 2 * width_ : width_);
+  }
+
+  /// The product's gradient makes place for its input's.
+  void gate_norm_backward() {
+    if (config_.gated_norm == 0) return;
+    hold(2 * width_);     // of both factors
+    release(width_);      // of the product
+    hold(width_);         // of the sigmoid's input
+    release(2 * width_);  // the sigmoid and its gradient
+    hold(width_);         // what comes by W_down
+    release(2 * width_ + 2 * config_.gated_norm);
+    release(width_);  // the norm
   }
 
   /// A branch: the sum's gradient stays for the residual, that of the branch's input is added.
@@ -137,17 +179,37 @@ class Step {
   void attention_backward(const std::string& block) {
     hold(heads_width_);
     gradient(block + "attn.c_proj");
+    if (config_.output_gate) gate_backward(block);
     hold(qkv_width_);  // of q, k and v
+    hold_with_sinks();
+    now_.activations -= sinks_bytes();
     release(qkv_width_ + heads_width_ + 2 * config_.heads);
     release(heads_width_);
+    if (learns_token_strength()) release(config_.heads);
+    for (const char* variant : {"attn.sink", "attn.strength", "attn.c_strength"})
+      gradient(block + variant);
     hold(qkv_width_);  // of what they were cut from
     release(qkv_width_);
+    now_.activations -= sinks_bytes();
     hold(width_);
     gradient(block + "attn.c_attn");
     release(qkv_width_ + width_);
+    if (config_.output_gate) release(width_);
+  }
+  /// In: the product's gradient. Out: z's, and the normalised input's by way of the gate.
+  void gate_backward(const std::string& block) {
+    release(heads_width_);  // the product
+    hold(2 * heads_width_);
+    release(heads_width_);
+    hold(heads_width_);
+    release(2 * heads_width_);  // the sigmoid and its gradient
+    hold(width_);
+    gradient(block + "attn.c_gate");
+    release(heads_width_);
   }
 
   void embedding_backward() {
+    gate_norm_backward();
     hold(width_);
     gradient(model::block_prefix(0) + "ln_1");
     release(2 * width_ + kStatistics);

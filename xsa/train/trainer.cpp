@@ -18,9 +18,9 @@
 #include "xsa/base/signals.h"
 #include "xsa/checkpoint/checkpoint.h"
 #include "xsa/data/batch_reader.h"
+#include "xsa/model/memory.h"
 #include "xsa/train/batch.h"
 #include "xsa/train/generator.h"
-#include "xsa/train/memory.h"
 #include "xsa/train/metrics.h"
 #include "xsa/train/optimizer.h"
 #include "xsa/train/run_folder.h"
@@ -80,7 +80,7 @@ class Run {
   double tokens_per_s() const { return static_cast<double>(step_tokens()) / step_times_.median(); }
   double elapsed() const { return standing_.elapsed_s + seconds_since(start_); }
   std::int64_t tensor_peak() const {
-    return std::max(standing_.peak_tensor_bytes, peak_tensor_bytes() - tensor_bytes_before_);
+    return std::max(standing_.peak_tensor_bytes, model::peak_tensor_bytes() - tensor_bytes_before_);
   }
 
   RunConfig config_;
@@ -112,8 +112,8 @@ std::int64_t use_threads(std::int64_t wanted) {
 }
 
 std::int64_t begin_counting_memory() {
-  reset_peak_tensor_bytes();
-  return tensor_bytes();
+  model::reset_peak_tensor_bytes();
+  return model::tensor_bytes();
 }
 
 Run::Run(RunConfig config, fs::path folder, const TrainOptions& options)

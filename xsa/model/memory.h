@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace xsa::train {
+namespace xsa::model {
 
 /// In tensors that were allocated since the first call of one of these functions.
 std::int64_t tensor_bytes();
@@ -14,4 +14,4 @@ std::int64_t peak_tensor_bytes();
 /// Lets the peak begin again at tensor_bytes().
 void reset_peak_tensor_bytes();
 
-}  // namespace xsa::train
+}  // namespace xsa::model

@@ -1,4 +1,4 @@
-#include "xsa/train/memory.h"
+#include "xsa/model/memory.h"
 
 #include <ATen/ops/empty.h>
 #include <c10/core/CPUAllocator.h>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace xsa::train {
+namespace xsa::model {
 namespace {
 
 at::Tensor bytes(std::int64_t count) { return at::empty({count}, at::kByte); }
@@ -71,4 +71,4 @@ TEST(TensorMemory, FreesWhatWasMadeBeforeTheCounting) {
 }
 
 }  // namespace
-}  // namespace xsa::train
+}  // namespace xsa::model

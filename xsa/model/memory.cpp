@@ -1,4 +1,4 @@
-#include "xsa/train/memory.h"
+#include "xsa/model/memory.h"
 
 #include <c10/core/CPUAllocator.h>
 
@@ -6,7 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
-namespace xsa::train {
+namespace xsa::model {
 namespace {
 
 /// Hands every request to ATen's own allocator and remembers its size by address: a pointer that
@@ -88,4 +88,4 @@ std::int64_t tensor_bytes() { return counter().bytes(); }
 std::int64_t peak_tensor_bytes() { return counter().peak(); }
 void reset_peak_tensor_bytes() { counter().reset_peak(); }
 
-}  // namespace xsa::train
+}  // namespace xsa::model
