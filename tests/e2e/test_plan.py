@@ -6,7 +6,7 @@ import shlex
 import pytest
 from conftest import ROOT
 
-PAPER = sorted((ROOT / "recipes").glob("paper-*.toml"))
+PAPER = sorted((ROOT / "recipes").glob("paper-[0-9]*.toml"))
 
 
 def test_a_plan_is_printed_for_people_and_as_json(xsa):
