@@ -52,8 +52,10 @@ class CountingAllocator final : public c10::Allocator {
     {
       const std::lock_guard lock(self.mutex_);
       const auto found = self.sizes_.find(address);
-      self.live_ -= found->second;
-      self.sizes_.erase(found);
+      if (found != self.sizes_.end()) {  // else it was made before the wrapping
+        self.live_ -= found->second;
+        self.sizes_.erase(found);
+      }
     }
     self.inner_->raw_deleter()(address);
   }
