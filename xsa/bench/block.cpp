@@ -236,11 +236,12 @@ std::string block_table(const Json& result) {
     for (const char* attention : {"standard", "exclusive"})
       fastest = std::max(fastest, figure(each.at(attention).at("tokens_per_s"), "median"));
 
-  std::string text = cat("One block of width ", result.at("width"), ", ", result.at("heads"),
-                         " heads of ", result.at("head_dim"), "; batch ", result.at("batch"), ", ",
-                         result.at("type").get<std::string>(), ", ", result.at("threads"),
-                         " threads; medians and quartiles of ",
-                         result.at("results").at(0).at("rounds"), " rounds\n\n");
+  std::string text =
+      cat("One block of width ", result.at("width"), ", ", result.at("heads"), " heads of ",
+          result.at("head_dim"), "; batch ", result.at("batch"), ", ",
+          result.at("type").get<std::string>(), ", ", result.at("threads"),
+          result.at("threads") == 1 ? " thread" : " threads", "; medians and quartiles of ",
+          result.at("results").at(0).at("rounds"), " rounds\n\n");
   text += print("%6s  %-16s  %-9s  %-*s  %10s  %10s\n", "length", "", "", static_cast<int>(kBar),
                 "", "tokens/s", "peak");
   for (const Json& each : result.at("results")) {
