@@ -153,8 +153,9 @@ std::string missing_of(const std::vector<Figure>& figures) {
   }};
   std::string missing;
   for (const auto& [number, maker] : kMakers)
-    if (std::none_of(figures.begin(), figures.end(),
-                     [&](const Figure& figure) { return figure.number == number; }))
+    if (std::none_of(figures.begin(), figures.end(), [&, number = number](const Figure& figure) {
+          return figure.number == number;
+        }))
       missing += cat(missing.empty() ? "" : "; ", number, " (", maker, ")");
   return missing.empty() ? "" : "No data here for: " + missing + ".";
 }
