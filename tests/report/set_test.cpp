@@ -80,7 +80,8 @@ TEST(SetReports, WriteTheDataOfEachFigure) {
   write_csvs(report, folder / "csv");
   EXPECT_THAT(read_file(folder / "csv/fig4-rates.csv"),
               HasSubstr("final validation loss,standard,0.001,2.22,2.21,2.23\r\n"));
-  for (const Json& figure : to_json(report)["figures"])
+  const Json json = to_json(report);
+  for (const Json& figure : json.at("figures"))
     EXPECT_EQ(read_file(folder / ("csv/" + figure["id"].get<std::string>() + ".csv")),
               figure["csv"].get<std::string>());
 }
