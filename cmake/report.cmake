@@ -8,9 +8,8 @@ endif()
 set_property(SOURCE ${CMAKE_SOURCE_DIR}/xsa/report/html.cpp APPEND PROPERTY
   COMPILE_DEFINITIONS XSA_PLOTLY_FOLDER="${plotly_folder}")
 
-set(page_files ${CMAKE_SOURCE_DIR}/xsa/report/page.html ${CMAKE_SOURCE_DIR}/xsa/report/page.css ${CMAKE_SOURCE_DIR}/xsa/report/page.js
-    ${CMAKE_SOURCE_DIR}/xsa/report/set.html ${CMAKE_SOURCE_DIR}/xsa/report/set.js
-    ${CMAKE_SOURCE_DIR}/xsa/report/diagnosis.html ${CMAKE_SOURCE_DIR}/xsa/report/diagnosis.js)
+set(page_files frame.html plots.js page.html page.css page.js set.html set.js diagnosis.html diagnosis.js)
+list(TRANSFORM page_files PREPEND ${CMAKE_SOURCE_DIR}/xsa/report/)
 set(page_source ${CMAKE_BINARY_DIR}/generated/report_page.cpp)
 add_custom_command(
   OUTPUT ${page_source}

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
-#include "tests/model/counting_allocator.h"
 #include "tests/model/eager.h"
+#include "tests/model/watched_memory.h"
 #include "tests/support/model_variants.h"
 
 namespace xsa::model {

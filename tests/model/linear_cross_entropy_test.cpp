@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "tests/model/counting_allocator.h"
+#include "tests/model/watched_memory.h"
 #include "xsa/base/error.h"
 
 namespace xsa::model {

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "tests/model/counting_allocator.h"
 #include "tests/model/eager.h"
+#include "tests/model/watched_memory.h"
 
 namespace xsa::model {
 namespace {
@@ -72,7 +72,7 @@ TEST(Rope, HasTheGradientOfItsFormula) {
 TEST(Rope, GivesZeroGradientToPartsThatNothingUsed) {
   const at::Tensor qkv = random_qkv().requires_grad_();
   const Heads heads = split_heads(qkv * 1, kHeads, kKvHeads, rope_tables(32, kDim, 100));
-  test::CountingAllocator::get();
+  test::poison_new_memory();
   heads.v.sum().backward();
   const std::int64_t turned = (kHeads + kKvHeads) * kDim;
   EXPECT_TRUE(qkv.grad().narrow(2, 0, turned).eq(0).all().item<bool>());

@@ -172,6 +172,12 @@ void Progress::draw(bool last) {
   std::fflush(out_);
 }
 
+std::string fixed(double value, int decimals) {
+  char text[400];  // of 1.8e308
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
 std::string short_count(double value) {
   constexpr const char* kUnits[] = {"", "k", "M", "G", "T"};
   std::size_t unit = 0;

@@ -44,6 +44,8 @@ class Progress {
   std::chrono::nanoseconds delay_{0};
 };
 
+/// "3.142", "-0.500", "nan".
+std::string fixed(double value, int decimals);
 /// "950", "21.3k", "4.56M", "1.20G".
 std::string short_count(double value);
 /// "0:42", "12:05", "3:07:11".

@@ -48,12 +48,12 @@ model::ModelConfig model_config(const BlockConfig& config, std::int64_t length,
 class Block {
  public:
   Block(const BlockConfig& config, std::int64_t length, const char* attention)
-      : bytes_before_(model::tensor_bytes()), gpt_(model_config(config, length, attention), 1) {
+      : own_bytes_(-model::tensor_bytes()), gpt_(model_config(config, length, attention), 1) {
     for (const model::NamedTensor& parameter : gpt_.parameters()) {
       const at::Tensor& tensor = parameter.tensor;
       tensor.set_data(tensor.to(scalar_type(config.type)));
     }
-    own_bytes_ = model::tensor_bytes() - bytes_before_;
+    own_bytes_ += model::tensor_bytes();
   }
 
   /// The output; its gradients are the parameters'.
@@ -97,9 +97,8 @@ class Block {
       parameter.tensor.mutable_grad().reset();
   }
 
-  std::int64_t bytes_before_;
+  std::int64_t own_bytes_;
   model::Gpt gpt_;
-  std::int64_t own_bytes_ = 0;
 };
 
 double seconds_of(std::int64_t calls, const auto& call) {

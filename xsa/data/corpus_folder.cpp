@@ -51,18 +51,10 @@ std::vector<fs::path> own_files(const fs::path& folder, bool recorded) {
 
 }  // namespace
 
-FolderLock::FolderLock(const fs::path& folder)
-    : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  check(fd_ >= 0, folder.string(), ": cannot open: ", std::strerror(errno));
-  const bool locked = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
-  const int reason = errno;
-  if (!locked) ::close(fd_);
-  check_usage(locked || reason != EWOULDBLOCK, folder.string(),
+FolderLock::FolderLock(const fs::path& folder) : lock_(folder) {
+  check_usage(lock_.held(), folder.string(),
               ": another xsa prepare is at work in this folder; wait for it, or name another");
-  check(locked, folder.string(), ": cannot lock: ", std::strerror(reason));
 }
-
-FolderLock::~FolderLock() { ::close(fd_); }
 
 Json record_in(const fs::path& folder, const char* name, bool replaced) {
   const fs::path path = folder / name;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "xsa/base/error.h"
+#include "xsa/base/file_lock.h"
 #include "xsa/base/json.h"
 
 namespace xsa::data {
@@ -18,12 +19,9 @@ class FolderLock {
  public:
   /// Throws UsageError where another process holds it.
   explicit FolderLock(const std::filesystem::path& folder);
-  ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  int fd_;
+  FileLock lock_;
 };
 
 /// What a folder says about its making, the manifest or a journal; null where it has none. Throws

@@ -169,12 +169,10 @@ at::Tensor draw(const data::TokenStream& stream, std::int64_t rows, std::int64_t
 /// cu_seqlens of tokens [B, T]; undefined where each row is seen whole.
 at::Tensor documents_of(const at::Tensor& tokens, std::optional<text::Token> opener) {
   if (!opener) return {};
-  const auto begins = data::document_borders(
-      {tokens.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(tokens.numel())},
-      tokens.size(1), *opener);
-  const at::Tensor result = at::empty({static_cast<std::int64_t>(begins.size())}, at::kInt);
-  std::copy(begins.begin(), begins.end(), result.mutable_data_ptr<std::int32_t>());
-  return result;
+  return at::tensor(data::document_borders({tokens.const_data_ptr<std::int64_t>(),
+                                            static_cast<std::size_t>(tokens.numel())},
+                                           tokens.size(1), *opener),
+                    at::kInt);
 }
 
 }  // namespace

@@ -13,9 +13,11 @@
 
 namespace xsa::report {
 
-extern const std::string_view kEmbedded_diagnosis_html, kEmbedded_diagnosis_js, kEmbedded_page_css;
+extern const std::string_view kEmbedded_diagnosis_html, kEmbedded_diagnosis_js;
 
 namespace {
+
+constexpr const char* kGenerator = "xsa diagnose";
 
 constexpr std::array kColumns = {
     "strength",           "value_cosine",   "attention_diagonal", "output_value_cosine",
@@ -26,15 +28,6 @@ template <class Use>
 void for_each_layer(const Json& diagnosis, const Use& use) {
   for (const Json& layer : diagnosis.at("layers"))
     use(layer, layer.contains("heads") ? layer.at("heads") : Json::array());
-}
-
-double mean_over_layers(const Json& diagnosis, const char* key) {
-  double sum = 0, count = 0;
-  for_each_layer(diagnosis, [&](const Json& layer, const Json&) {
-    sum += number_at(layer, key);
-    ++count;
-  });
-  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
 }
 
 /// {"layers": [0, 1, ...], "means": {key: [of each layer]}, "heads": {key: [[of each head]]}}
@@ -106,25 +99,18 @@ std::string render_diagnosis(const Json& diagnosis, std::string_view model,
       tile(diagnosis, "first_key_mass", "attention to the first key") +
       tile(diagnosis, "removed_share", "of the output is removed");
   const std::string rows = table(diagnosis), data = script_json(plots(diagnosis));
-  return fill(kEmbedded_diagnosis_html, {{"name", name},
-                                         {"setting", set},
-                                         {"tiles", tiles},
-                                         {"table", rows},
-                                         {"data", data},
-                                         {"css", kEmbedded_page_css},
-                                         {"js", kEmbedded_diagnosis_js},
-                                         {"plotly", plotly_js}});
+  const std::string main =
+      fill(kEmbedded_diagnosis_html,
+           {{"name", name}, {"setting", set}, {"tiles", tiles}, {"table", rows}});
+  const std::string title = name + " – what its attention repeats";
+  return render({kGenerator, title, main, data, kEmbedded_diagnosis_js, plotly_js});
 }
 
 bool is_diagnosis_csv(std::string_view beginning) {
   return beginning.starts_with(diagnosis_csv({{"layers", Json::array()}}));
 }
 
-bool is_diagnosis_page(std::string_view beginning) {
-  return beginning.starts_with("<!DOCTYPE html>") &&
-         beginning.find("<meta name=\"generator\" content=\"xsa diagnose\">") <
-             kEmbedded_diagnosis_html.size();
-}
+bool is_diagnosis_page(std::string_view beginning) { return is_page_of(kGenerator, beginning); }
 
 void write_diagnosis(const Json& diagnosis, std::string_view model,
                      const std::filesystem::path& path) {

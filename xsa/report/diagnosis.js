@@ -1,8 +1,6 @@
-'use strict';
 // Draws the lines over layers and the maps of heads from the JSON in #data.
 (() => {
   const data = JSON.parse(document.getElementById('data').textContent);
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
   const config = {responsive: true, displayModeBar: false};
   const step = (count) => Math.max(1, Math.ceil(count / 12));
   const panels = {
@@ -21,12 +19,10 @@
   ];
 
   function layout(xTitle, more) {
-    const axis = {gridcolor: colour('grid'), linecolor: colour('line'), zerolinecolor: colour('line'), ticks: '', automargin: true};
+    const axis = axisLook();
     return {
-      paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', showlegend: false,
+      ...plotLook(), showlegend: false,
       margin: {l: 40, r: 10, t: 12, b: 42}, hovermode: 'x unified',
-      font: {family: getComputedStyle(document.body).fontFamily, size: 12, color: colour('ink')},
-      hoverlabel: {bgcolor: colour('card'), bordercolor: colour('line'), font: {color: colour('ink')}},
       xaxis: {...axis, title: {text: xTitle, font: {size: 12, color: colour('quiet')}, standoff: 8}, tickformat: 'd'},
       yaxis: axis,
       ...more,
@@ -96,8 +92,6 @@
     drawMaps();
   }
 
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
-  matchMedia('print').addEventListener('change', drawAll);
   addMaps();
-  drawAll();
+  drawInTheme(drawAll);
 })();

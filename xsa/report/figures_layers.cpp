@@ -175,9 +175,7 @@ std::optional<Trace> over_training(const std::vector<Run>& runs, std::string_vie
   std::map<double, std::vector<double>> by_step;
   for (const Run& run : runs) {
     for (const Json& line : run.diagnoses) {
-      double sum = 0;
-      for (const Json& layer : line["layers"]) sum += number_at(layer, key);
-      const double mean = sum / static_cast<double>(line["layers"].size());
+      const double mean = mean_over_layers(line, key);
       if (std::isfinite(mean)) by_step[number_at(line, "step")].push_back(mean);
     }
   }

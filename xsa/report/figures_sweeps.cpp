@@ -151,14 +151,6 @@ std::string list_text(const Study& study) {
   return text;
 }
 
-double mean_over_layers(const Run& run, const char* key) {
-  if (!run.record.diagnose.is_object()) return std::nan("");
-  double sum = 0;
-  const Json& layers = run.record.diagnose["layers"];
-  for (const Json& layer : layers) sum += number_at(layer, key);
-  return sum / static_cast<double>(layers.size());
-}
-
 /// Where attention's mass goes, with each kind of sink.
 void add_sink_masses(const Study& study, std::vector<Figure>& figures) {
   Figure figure = start(study, "fig6-masses", "Fig. 6, masses", "Where the attention goes");
@@ -177,7 +169,7 @@ void add_sink_masses(const Study& study, std::vector<Figure>& figures) {
       for (const Group& group : study.groups) {
         std::vector<double> values;
         for (const Run& run : group.runs(attention)) {
-          const double value = mean_over_layers(run, key);
+          const double value = mean_over_layers(run.record.diagnose, key);
           if (std::isfinite(value)) values.push_back(value);
         }
         is_known = is_known || (!values.empty() && key != std::string("attention_diagonal"));

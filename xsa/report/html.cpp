@@ -11,6 +11,8 @@
 
 namespace xsa::report {
 
+extern const std::string_view kEmbedded_frame_html, kEmbedded_page_css, kEmbedded_plots_js;
+
 namespace fs = std::filesystem;
 
 std::string text_of(const Json& json) {
@@ -37,6 +39,23 @@ std::string fill(std::string_view page, const std::map<std::string_view, std::st
     filled += part->second;
     from = close + 2;
   }
+}
+
+std::string render(const Page& page) {
+  return fill(kEmbedded_frame_html, {{"generator", page.generator},
+                                     {"title", page.title},
+                                     {"main", page.main},
+                                     {"data", page.data},
+                                     {"script", page.script},
+                                     {"css", kEmbedded_page_css},
+                                     {"plots", kEmbedded_plots_js},
+                                     {"plotly", page.plotly_js}});
+}
+
+bool is_page_of(std::string_view generator, std::string_view beginning) {
+  const std::string mark = cat("<meta name=\"generator\" content=\"", generator, "\">");
+  return beginning.starts_with("<!DOCTYPE html>") &&
+         beginning.find(mark) < kEmbedded_frame_html.size();
 }
 
 namespace {

@@ -42,6 +42,16 @@ inline double number_at(const Json& json, std::string_view key) {
              : std::numeric_limits<double>::quiet_NaN();
 }
 
+/// Of a figure in diagnose.json's layers; NaN where there are none, or one lacks it.
+inline double mean_over_layers(const Json& diagnosis, std::string_view key) {
+  if (!diagnosis.is_object() || !diagnosis.contains("layers") || diagnosis["layers"].empty())
+    return std::numeric_limits<double>::quiet_NaN();
+  const Json& layers = diagnosis["layers"];
+  double sum = 0;
+  for (const Json& layer : layers) sum += number_at(layer, key);
+  return sum / static_cast<double>(layers.size());
+}
+
 inline Json or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 /// "–" for what is not finite. The minus is U+2212; `sign` adds a plus.

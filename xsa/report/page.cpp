@@ -19,7 +19,7 @@
 
 namespace xsa::report {
 
-extern const std::string_view kEmbedded_page_html, kEmbedded_page_css, kEmbedded_page_js;
+extern const std::string_view kEmbedded_page_html, kEmbedded_page_js;
 
 namespace {
 
@@ -184,23 +184,21 @@ std::string render_page(const Comparison& comparison, std::string_view plotly_js
   const std::string runs = runs_html(comparison.runs), machine = machine_html(comparison);
   const std::string command = escape_html(repeat_command(comparison));
   const std::string data = script_json(plot_data(comparison, summary));
-  return fill(kEmbedded_page_html, {{"name", name},
-                                    {"headline", headline},
-                                    {"detail", detail},
-                                    {"badge", badge},
-                                    {"setting", set},
-                                    {"date", date},
-                                    {"notice", notice},
-                                    {"tiles", tiles},
-                                    {"table", table},
-                                    {"recipe", recipe},
-                                    {"runs", runs},
-                                    {"machine", machine},
-                                    {"command", command},
-                                    {"data", data},
-                                    {"css", kEmbedded_page_css},
-                                    {"js", kEmbedded_page_js},
-                                    {"plotly", plotly_js}});
+  const std::string main = fill(kEmbedded_page_html, {{"name", name},
+                                                      {"headline", headline},
+                                                      {"detail", detail},
+                                                      {"badge", badge},
+                                                      {"setting", set},
+                                                      {"date", date},
+                                                      {"notice", notice},
+                                                      {"tiles", tiles},
+                                                      {"table", table},
+                                                      {"recipe", recipe},
+                                                      {"runs", runs},
+                                                      {"machine", machine},
+                                                      {"command", command}});
+  const std::string title = name + " – XSA against standard attention";
+  return render({"xsa compare", title, main, data, kEmbedded_page_js, plotly_js});
 }
 
 void write_report(const fs::path& folder) {

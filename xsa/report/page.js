@@ -1,4 +1,3 @@
-'use strict';
 // Draws the plots from the JSON in #data. Two choices, made in the key, hold for all of them: which attentions are shown,
 // and what runs along the horizontal axis of the losses.
 (() => {
@@ -9,20 +8,16 @@
   const axes = {step: 'step', tokens: 'training tokens', elapsed_s: 'training time (s)'};
   let x = 'step';
 
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
   const known = (values) => values.some((value) => value !== null);
   // The buttons are named, as plotly's own choice includes one that sends the chart away.
   const config = {responsive: true, displaylogo: false, modeBarButtons: [['toImage', 'zoom2d', 'pan2d', 'resetScale2d']]};
 
   function layout(xTitle, yTitle, more) {
-    const axis = {gridcolor: colour('grid'), linecolor: colour('line'), zerolinecolor: colour('line'), ticks: '', automargin: true};
+    const axis = axisLook();
     const title = (text) => ({text, font: {size: 12, color: colour('quiet')}, standoff: 8});
     return {
-      paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', showlegend: false,
+      ...plotLook(), showlegend: false,
       margin: {l: 54, r: 18, t: 12, b: 42}, hovermode: 'x unified', dragmode: 'zoom',
-      font: {family: getComputedStyle(document.body).fontFamily, size: 12, color: colour('ink')},
-      hoverlabel: {bgcolor: colour('card'), bordercolor: colour('line'), font: {color: colour('ink')}},
-      modebar: {bgcolor: 'rgba(0,0,0,0)', color: colour('line'), activecolor: colour('quiet')},
       xaxis: {...axis, title: title(xTitle), hoverformat: ',.0f'},
       yaxis: {...axis, title: title(yTitle)},
       ...more,
@@ -188,8 +183,6 @@
   }
   if (data.curves.validation.standard.seeds.length < 2 && data.curves.validation.exclusive.seeds.length < 2)
     for (const note of document.querySelectorAll('.seeds')) note.remove();
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
-  matchMedia('print').addEventListener('change', drawAll);
   addEvaluations();
-  drawAll();
+  drawInTheme(drawAll);
 })();

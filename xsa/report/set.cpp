@@ -17,7 +17,7 @@
 
 namespace xsa::report {
 
-extern const std::string_view kEmbedded_set_html, kEmbedded_page_css, kEmbedded_set_js;
+extern const std::string_view kEmbedded_set_html, kEmbedded_set_js;
 
 namespace {
 
@@ -193,17 +193,15 @@ std::string render_set(const SetReport& report, std::string_view plotly_js) {
   const std::string missing = escape_html(missing_of(report.figures));
   const std::string note = escape_html(kMarginNote);
   const std::string data = script_json(to_json(report)["figures"]);
-  return fill(kEmbedded_set_html, {{"title", title},
-                                   {"lead", lead},
-                                   {"problems", problems},
-                                   {"missing", missing},
-                                   {"figures", figures},
-                                   {"note", note},
-                                   {"runs", runs},
-                                   {"data", data},
-                                   {"css", kEmbedded_page_css},
-                                   {"js", kEmbedded_set_js},
-                                   {"plotly", plotly_js}});
+  const std::string main = fill(kEmbedded_set_html, {{"title", title},
+                                                     {"lead", lead},
+                                                     {"problems", problems},
+                                                     {"missing", missing},
+                                                     {"figures", figures},
+                                                     {"note", note},
+                                                     {"runs", runs}});
+  const std::string whole_title = title + " – the figures of Exclusive Self Attention";
+  return render({"xsa report", whole_title, main, data, kEmbedded_set_js, plotly_js});
 }
 
 void write_set_page(const SetReport& report, const fs::path& output) {

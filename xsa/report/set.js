@@ -1,8 +1,6 @@
-'use strict';
 // Draws the figures from the JSON in #data, each as one plot of several panels, and saves them.
 (() => {
   const figures = JSON.parse(document.getElementById('data').textContent);
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
   const symbols = ['circle', 'square', 'triangle-up', 'x', 'star', 'hexagon'];
   const dashes = ['solid', 'dash', 'dot', 'dashdot', 'longdash', 'longdashdot'];
   const config = {responsive: false, displaylogo: false, modeBarButtons: [['zoom2d', 'pan2d', 'resetScale2d']]};
@@ -55,11 +53,8 @@
     const gap = columns > 1 ? Math.min(.12, 66 / width) : 0;
     const share = (1 - gap * (columns - 1)) / columns;
     const layout = {
-      width, height, paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', hovermode: 'closest', barmode: 'group', bargap: .35,
+      ...plotLook(), width, height, hovermode: 'closest', barmode: 'group', bargap: .35,
       margin: {l: 58, r: 18, t: legendHeight, b: 50}, annotations: [],
-      font: {family: getComputedStyle(document.body).fontFamily, size: 12, color: colour('ink')},
-      hoverlabel: {bgcolor: colour('card'), bordercolor: colour('line'), font: {color: colour('ink')}},
-      modebar: {bgcolor: 'rgba(0,0,0,0)', color: colour('line'), activecolor: colour('quiet')},
       legend: {orientation: 'h', x: 0, y: 1, yanchor: 'bottom', yref: 'paper', font: {size: 12}},
     };
     panels.forEach((panel, index) => {
@@ -68,7 +63,7 @@
       const bottom = 1 - (row * step + step - (row === rows - 1 ? 0 : 46)) / inner;
       const top = 1 - (row * step + 26) / inner;
       const axis = axes(index);
-      const plain = {gridcolor: colour('grid'), linecolor: colour('line'), zerolinecolor: colour('neutral'), zeroline: panel.zero, ticks: ''};
+      const plain = {...axisLook(), zerolinecolor: colour('neutral'), zeroline: panel.zero};
       const title = (text) => ({text, font: {size: 11, color: colour('quiet')}, standoff: 4});
       layout[axisKey(axis.x)] = {...plain, zeroline: false, anchor: axis.y, domain: [left, left + share], title: title(panel.x), automargin: true};
       layout[axisKey(axis.y)] = {...plain, anchor: axis.x, domain: [bottom, top], title: title(panel.y), automargin: index % columns === 0};
@@ -148,7 +143,5 @@
     clearTimeout(waiting);
     waiting = setTimeout(drawAll, 150);
   });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
-  matchMedia('print').addEventListener('change', drawAll);
-  drawAll();
+  drawInTheme(drawAll);
 })();

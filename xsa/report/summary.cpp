@@ -16,14 +16,6 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-double mean_over_layers(const Json& diagnose, const char* key) {
-  if (!diagnose.is_object() || !diagnose.contains("layers")) return kNan;
-  const Json& layers = diagnose["layers"];
-  double sum = 0;
-  for (const Json& layer : layers) sum += number_at(layer, key);
-  return layers.empty() ? kNan : sum / static_cast<double>(layers.size());
-}
-
 double value_of(const RunRecord& run, const Metric& metric) {
   return metric.diagnosed ? mean_over_layers(run.diagnose, metric.key)
                           : number_at(run.summary, metric.key);

@@ -9,6 +9,7 @@
 #include "xsa/base/system.h"
 #include "xsa/report/comparison.h"
 #include "xsa/study/evaluation.h"
+#include "xsa/study/same_text.h"
 #include "xsa/train/trainer.h"
 
 namespace xsa::study {
@@ -87,12 +88,10 @@ Json compare(const Recipe& recipe, const fs::path& folder, bool overwrite) {
     }
   }
 
-  for (const report::RunRecord& run : runs) {
-    check(run.summary.at("data_sha256") == runs.front().summary.at("data_sha256"), folder.string(),
-          ": ", run.folder.filename().string(), " was trained on another text than ",
-          runs.front().folder.filename().string(), ": '", recipe.run.data.source,
-          "' changed in between; --overwrite trains all anew");
-  }
+  std::vector<TrainedText> texts;
+  for (const report::RunRecord& run : runs)
+    texts.push_back({run.folder.filename().string(), run.summary.at("data_sha256")});
+  check_same_text(folder, recipe.run.data.source, texts);
 
   Json result = {{"name", folder.filename().string()},
                  {"date", utc_now()},

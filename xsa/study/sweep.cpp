@@ -14,6 +14,7 @@
 #include "xsa/base/signals.h"
 #include "xsa/base/system.h"
 #include "xsa/study/child.h"
+#include "xsa/study/same_text.h"
 #include "xsa/train/run_folder.h"
 
 namespace xsa::study {
@@ -51,12 +52,6 @@ void read_newest(const fs::path& folder, Task& task) {
     }
     end = begin;
   }
-}
-
-std::string fixed(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4f", value);
-  return text;
 }
 
 class Runner {
@@ -187,25 +182,18 @@ class Runner {
     return read_json_file(summary).at("validation_loss").get<double>();
   }
 
-  /// A text that changed between two points would look like a gain.
+  /// Where no axis changes the data.
   void check_same_text() const {
     for (const SweepAxis& axis : sweep_.axes)
       for (const SweepValue& value : axis.values)
         for (const auto& [name, setting] : value.settings.items())
           if (name.starts_with("data.")) return;
-    std::string first, sha256;
-    for (const Task& task : tasks_) {
-      if (task.status != "done") continue;
-      const std::string found =
-          read_json_file(folder_of(task.point) / "summary.json").at("data_sha256");
-      if (sha256.empty()) {
-        first = task.point.name();
-        sha256 = found;
-      }
-      check(found == sha256, folder_.string(), ": ", task.point.name(),
-            " was trained on another text than ", first, ": '", sweep_.base.run.data.source,
-            "' changed in between; --overwrite trains all anew");
-    }
+    std::vector<TrainedText> texts;
+    for (const Task& task : tasks_)
+      if (task.status == "done")
+        texts.push_back({task.point.name(),
+                         read_json_file(folder_of(task.point) / "summary.json").at("data_sha256")});
+    study::check_same_text(folder_, sweep_.base.run.data.source, texts);
   }
 
   std::int64_t total_steps(std::size_t later) const {
@@ -274,7 +262,7 @@ class Runner {
       task.status = "done";
       task.done = task.steps;
       progress_->print_line(
-          cat(name, ": validation loss ", fixed(loss_of(task.point).value_or(NAN))));
+          cat(name, ": validation loss ", fixed(loss_of(task.point).value_or(NAN), 4)));
     } else {
       task.status = "failed";
       task.error = ended.child.last_words();
@@ -290,7 +278,7 @@ class Runner {
     std::string details = cat(count("done"), "/", tasks_.size(), " points");
     if (const auto failed = count("failed"); failed > 0) details += cat(" (", failed, " failed)");
     for (const Running& entry : running)
-      if (entry.task.done > 0) details += cat("  loss ", fixed(entry.task.loss));
+      if (entry.task.done > 0) details += cat("  loss ", fixed(entry.task.loss, 4));
     progress_->update(done_steps(), details);
   }
 

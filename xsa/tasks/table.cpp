@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "xsa/base/error.h"
+#include "xsa/base/progress.h"
 #include "xsa/tasks/results.h"
 #include "xsa/text/case.h"
 
@@ -16,11 +17,7 @@ struct Cell {
 };
 using Row = std::vector<Cell>;
 
-Cell number(double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.4f", value);
-  return {text, true};
-}
+Cell number(double value) { return {fixed(value, 4), true}; }
 
 std::int64_t width_of(const std::string& text) { return text::code_points(text); }
 

@@ -3,8 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -24,12 +24,10 @@ struct Batch {
   /// then seen whole.
   at::Tensor documents(std::int64_t rows, std::optional<text::Token> opener) const {
     if (!opener) return {};
-    const auto begins =
+    return at::tensor(
         data::document_borders(input_span().first(static_cast<std::size_t>(rows * inputs.size(1))),
-                               inputs.size(1), *opener);
-    const at::Tensor result = at::empty({static_cast<std::int64_t>(begins.size())}, at::kInt);
-    std::copy(begins.begin(), begins.end(), result.mutable_data_ptr<std::int32_t>());
-    return result;
+                               inputs.size(1), *opener),
+        at::kInt);
   }
 
   at::Tensor inputs, targets;  // [B, T] int64

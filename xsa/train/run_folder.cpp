@@ -82,17 +82,9 @@ void clear_run_folder(const fs::path& folder) {
     fs::remove(folder / file);
 }
 
-FolderLock::FolderLock(const fs::path& folder)
-    : fd_(::open((folder / kLockFile).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-  check(fd_ >= 0, (folder / kLockFile).string(), ": cannot open: ", std::strerror(errno));
-  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
-  const int reason = errno;
-  ::close(fd_);
-  check(reason != EWOULDBLOCK, folder.string(),
+FolderLock::FolderLock(const fs::path& folder) : lock_(folder / kLockFile) {
+  check(lock_.held(), folder.string(),
         ": another process is training here; wait for it, stop it, or name another folder");
-  throw Error(cat((folder / kLockFile).string(), ": cannot lock: ", std::strerror(reason)));
 }
-
-FolderLock::~FolderLock() { ::close(fd_); }
 
 }  // namespace xsa::train

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "xsa/base/file_lock.h"
 #include "xsa/base/json.h"
 
 namespace xsa::train {
@@ -26,12 +27,9 @@ class FolderLock {
  public:
   /// Throws Error if another run holds the folder.
   explicit FolderLock(const std::filesystem::path& folder);
-  ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  int fd_;
+  FileLock lock_;
 };
 
 }  // namespace xsa::train

@@ -41,12 +41,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string fixed(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f", value);
-  return text;
-}
-
 /// One run. The constructor opens and makes all that can fail, and writes nothing into the folder.
 class Run {
  public:
@@ -239,8 +233,8 @@ void Run::train_step() {
 
 void Run::show_progress() {
   const std::string validation =
-      standing_.validated_step > 0 ? cat("val ", fixed(standing_.validation_loss), "  ") : "";
-  progress_.update(standing_.step, cat("loss ", fixed(last_loss_), "  ", validation,
+      standing_.validated_step > 0 ? cat("val ", fixed(standing_.validation_loss, 3), "  ") : "";
+  progress_.update(standing_.step, cat("loss ", fixed(last_loss_, 3), "  ", validation,
                                        short_count(tokens_per_s()), " tokens/s"));
 }
 
