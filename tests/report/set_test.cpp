@@ -96,5 +96,32 @@ TEST(SweepTable, HasARowASettingAndNamesThePointsThatAreNotDone) {
                            HasSubstr("x: failed, no memory\n")));
 }
 
+TEST(SweepTable, ComparesWithTheFirstSettingWhereNoneHasBothAttentions) {
+  const TempFolder folder;
+  testing::write_sweep(folder.path(), {});
+  Json sweep = read_json_file(folder / "sweep.json");
+  for (Json& point : sweep["points"]) {
+    const std::string attention = point["labels"]["attention"];
+    point["labels"] = {
+        {"exclusion", attention + " of " + point["labels"]["lr"].get<std::string>()}};
+  }
+  const std::string table = sweep_table(sweep, folder.path());
+  EXPECT_THAT(table, AllOf(HasSubstr("against the first row"), Not(HasSubstr("margin")),
+                           HasSubstr("XSA       3            2.1693   0.0103                 +0.0507")));
+}
+
+TEST(SweepTable, LeavesOutTheIntervalThatOneSeedDoesNotHave) {
+  const TempFolder folder;
+  testing::write_sweep(folder.path(), {});
+  Json sweep = read_json_file(folder / "sweep.json");
+  EXPECT_THAT(sweep_table(sweep, folder.path()), HasSubstr("95 %"));
+  Json points = Json::array();
+  for (const Json& point : sweep["points"])
+    if (point["seed"] == sweep["points"][0]["seed"]) points.push_back(point);
+  sweep["points"] = points;
+  EXPECT_THAT(sweep_table(sweep, folder.path()),
+              AllOf(HasSubstr("margin"), Not(HasSubstr("95 %"))));
+}
+
 }  // namespace
 }  // namespace xsa::report

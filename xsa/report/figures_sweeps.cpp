@@ -93,37 +93,6 @@ std::vector<Panel> along_axis(const Study& study, const char* loss_kind, const c
   return {losses, margins};
 }
 
-/// A row a group and attention, against the first row.
-Table variants_table(const Study& study) {
-  Table table{{"", "attention", "seeds", "validation loss", "±", "margin over its standard",
-               "against the first row", "±", "95 % from", "to", "p, t", "p, sign flips"},
-              {}};
-  BySeed first;
-  for (const Group& group : study.groups) {
-    for (const std::string_view attention : kAttentions) {
-      const BySeed losses = final_losses(group.runs(attention));
-      if (losses.empty()) continue;
-      if (first.empty()) first = losses;
-      const Margin own = margin_of(values_of(losses));
-      const Margin twin = attention == "exclusive" ? margin_in(group) : Margin();
-      const Margin gain = table.rows.empty() ? Margin() : margin_between(first, losses);
-      table.rows.push_back({{name_of(group.labels)},
-                            {attention == "exclusive" ? "XSA" : "standard"},
-                            number_cell(static_cast<double>(losses.size()), 0),
-                            number_cell(own.mean, 4),
-                            number_cell(own.spread, 4),
-                            number_cell(twin.mean, 4, true),
-                            number_cell(gain.mean, 4, true),
-                            number_cell(gain.spread, 4),
-                            number_cell(gain.mean - gain.half, 4, true),
-                            number_cell(gain.mean + gain.half, 4, true),
-                            chance_cell(gain.t_test),
-                            chance_cell(gain.sign_flips)});
-    }
-  }
-  return table;
-}
-
 /// "The margin goes from a at 64 to b at 1024, and grows with every step."
 std::string growth_text(const Study& study) {
   auto pairs = pairs_of(study);
@@ -205,6 +174,36 @@ void add_variants(const Study& study, std::vector<Figure>& figures) {
 }
 
 }  // namespace
+
+Table variants_table(const Study& study) {
+  Table table{{"", "attention", "seeds", "validation loss", "±", "margin over its standard",
+               "against the first row", "±", "95 % from", "to", "p, t", "p, sign flips"},
+              {}};
+  BySeed first;
+  for (const Group& group : study.groups) {
+    for (const std::string_view attention : kAttentions) {
+      const BySeed losses = final_losses(group.runs(attention));
+      if (losses.empty()) continue;
+      if (first.empty()) first = losses;
+      const Margin own = margin_of(values_of(losses));
+      const Margin twin = attention == "exclusive" ? margin_in(group) : Margin();
+      const Margin gain = table.rows.empty() ? Margin() : margin_between(first, losses);
+      table.rows.push_back({{name_of(group.labels)},
+                            {attention == "exclusive" ? "XSA" : "standard"},
+                            number_cell(static_cast<double>(losses.size()), 0),
+                            number_cell(own.mean, 4),
+                            number_cell(own.spread, 4),
+                            number_cell(twin.mean, 4, true),
+                            number_cell(gain.mean, 4, true),
+                            number_cell(gain.spread, 4),
+                            number_cell(gain.mean - gain.half, 4, true),
+                            number_cell(gain.mean + gain.half, 4, true),
+                            chance_cell(gain.t_test),
+                            chance_cell(gain.sign_flips)});
+    }
+  }
+  return table;
+}
 
 void add_sweep_figures(const Parts& parts, std::vector<Figure>& figures) {
   for (const Study& study : parts.studies) {

@@ -19,6 +19,9 @@ Margin margin_in(const Group& group);
 /// The groups that have runs of both attentions at a seed.
 std::vector<const Group*> pairs_of(const Study& study);
 
+/// A row a group and attention; losses against the first row's.
+Table variants_table(const Study& study);
+
 /// Without the columns in which nothing is known, as p values of few seeds.
 Table without_unknown(const Table& table);
 

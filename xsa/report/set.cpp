@@ -11,6 +11,7 @@
 #include "xsa/report/escape.h"
 #include "xsa/report/figures.h"
 #include "xsa/report/html.h"
+#include "xsa/report/margin_figures.h"
 #include "xsa/report/metrics.h"
 #include "xsa/report/parts.h"
 #include "xsa/report/table.h"
@@ -166,6 +167,29 @@ std::string title_of(const Parts& parts) {
   return "XSA against standard attention";
 }
 
+/// A row a setting, also one that has runs of one attention alone.
+Table pairs_table(const Study& study) {
+  const auto loss_cell = [](const BySeed& losses) -> Cell {
+    const Margin figures = margin_of(values_of(losses));
+    const std::string mean = format_number(figures.mean, 4);
+    return {losses.size() < 2 ? mean : mean + " ± " + format_number(figures.spread, 4)};
+  };
+  Table table{{"", "seeds", "standard", "XSA", "margin", "95 % from", "to"}, {}};
+  for (const Group& group : study.groups) {
+    const BySeed standard = final_losses(group.standard), exclusive = final_losses(group.exclusive);
+    const Margin margin = margin_between(standard, exclusive);
+    const std::size_t seeds = std::max(standard.size(), exclusive.size());
+    table.rows.push_back({{name_of(group.labels)},
+                          number_cell(static_cast<double>(seeds), 0),
+                          loss_cell(standard),
+                          loss_cell(exclusive),
+                          number_cell(margin.mean, 4, true),
+                          number_cell(margin.mean - margin.half, 4, true),
+                          number_cell(margin.mean + margin.half, 4, true)});
+  }
+  return table;
+}
+
 }  // namespace
 
 SetReport read_set(const std::vector<fs::path>& paths) {
@@ -220,24 +244,12 @@ void write_csvs(const SetReport& report, const fs::path& folder) {
 std::string sweep_table(const Json& sweep, const fs::path& folder) {
   std::vector<std::string> problems;
   const Study study = read_sweep(sweep, folder, problems);
-  std::vector<std::vector<std::string>> rows = {
-      {"", "seeds", "standard", "XSA", "margin", "95 % interval"}};
-  for (const Group& group : study.groups) {
-    const BySeed standard = final_losses(group.standard), exclusive = final_losses(group.exclusive);
-    const auto mean_text = [](const BySeed& losses) {
-      std::vector<double> values;
-      for (const auto& [seed, loss] : losses) values.push_back(loss);
-      const Margin figures = margin_of(values);
-      return format_number(figures.mean, 4) +
-             (values.size() < 2 ? "" : " ± " + format_number(figures.spread, 4));
-    };
-    const Margin margin = margin_between(standard, exclusive);
-    rows.push_back(
-        {name_of(group.labels), std::to_string(std::max(standard.size(), exclusive.size())),
-         mean_text(standard), mean_text(exclusive), format_number(margin.mean, 4, true),
-         std::isfinite(margin.half) ? format_number(margin.mean - margin.half, 4, true) + " to " +
-                                          format_number(margin.mean + margin.half, 4, true)
-                                    : "–"});
+  const Table table =
+      without_unknown(pairs_of(study).empty() ? variants_table(study) : pairs_table(study));
+  std::vector<std::vector<std::string>> rows = {table.head};
+  for (const auto& cells : table.rows) {
+    rows.emplace_back();
+    for (const Cell& cell : cells) rows.back().push_back(shown(cell));
   }
   std::string text = aligned(rows);
   for (const auto& list : {study.points, problems})

@@ -40,7 +40,8 @@ void write_set_report(const std::vector<std::filesystem::path>& paths,
 void write_csvs(const SetReport& report, const std::filesystem::path& folder);
 
 /// The points of sweep.json in `folder` as lines of aligned UTF-8 text: final validation loss of
-/// standard attention and of XSA, and the margin; then the points that are not done.
+/// standard attention and of XSA, and the margin (without pairs: how each setting compares with the
+/// first); then the points that are not done.
 std::string sweep_table(const Json& sweep, const std::filesystem::path& folder);
 
 }  // namespace xsa::report
