@@ -39,8 +39,8 @@ std::vector<std::string> numbers(const std::vector<Figure>& figures) {
 
 TEST(Figures, OfRatesShowBothLossesAndTheMargin) {
   const auto figures = figures_with({.settings = {{"1e-3", 2.3, 0.04}, {"2e-3", 2.2, 0.06}}});
-  EXPECT_THAT(numbers(figures), ElementsAre("Fig. 1", "Fig. 1, masses", "Fig. 1, by head",
-                                            "Fig. 1, over training", "Fig. 4"));
+  EXPECT_THAT(numbers(figures), ElementsAre("Fig. 4", "Fig. 1", "Fig. 1, masses", "Fig. 1, by head",
+                                            "Fig. 1, over training"));
   const Figure& figure = find(figures, "Fig. 4");
   const auto& panels = figure.views.at(0).panels;
   ASSERT_EQ(panels.size(), 2u);
@@ -91,6 +91,35 @@ TEST(Figures, OfSizesShowCurvesAndTestsOfSixSeeds) {
   EXPECT_EQ(panels[2].traces[0].x.size(), 3u);
   EXPECT_EQ(shown(figure.table.rows[0].back()), "0.0312");
   EXPECT_THAT(figure.paper, HasSubstr("paper, 0.7B, 1.4B, 2.7B"));
+}
+
+TEST(Figures, OfSizesShowTheSearchOfTheBaselinesRate) {
+  const TempFolder folder;
+  testing::write_sweep(folder.path(),
+                       {.figure = "fig3", .settings = {{"1e-3", 2.3}, {"2e-3", 2.2}}});
+  Json sweep = read_json_file(folder / "sweep.json"), points = Json::array();
+  sweep["axes"] = {{{"name", "size"}, {"label", "size"}},
+                   {{"name", "lr"}, {"label", "learning rate"}},
+                   {{"name", "attention"}, {"label", "attention"}}};
+  for (Json point : sweep["points"]) {
+    const Json labels = point["labels"];
+    point["labels"] = {{"size", "0.2M"}, {"lr", labels["lr"]}, {"attention", labels["attention"]}};
+    if (labels["attention"] == "standard" || labels["lr"] == "2e-3") points.push_back(point);
+  }
+  sweep["points"] = points;
+  write_json_file(folder / "sweep.json", sweep);
+
+  const auto figures = figures_of(read_parts({folder.path()}));
+  EXPECT_EQ(find(figures, "Fig. 3").views.at(0).panels.at(0).title, "0.2M, 2e-3");
+  const Figure search = find(figures, "Fig. 3, search");
+  const auto& traces = search.views.at(0).panels.at(0).traces;
+  ASSERT_EQ(traces.size(), 1u);
+  EXPECT_EQ(traces[0].name, "0.2M");
+  EXPECT_THAT(traces[0].x, ElementsAre(Json(1e-3), Json(2e-3)));
+  EXPECT_THAT(traces[0].y, ElementsAre(DoubleNear(2.32, 1e-9), DoubleNear(2.22, 1e-9)));
+  EXPECT_EQ(search.caption, "Lowest at learning rate – 0.2M: 2e-3.");
+  // A model of which both attentions are known comes first.
+  EXPECT_EQ(find(figures, "Fig. 1").views.at(0).label, "0.2M, 2e-3");
 }
 
 TEST(Figures, OfVariantsCompareEachWithTheFirst) {

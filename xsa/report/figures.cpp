@@ -1,5 +1,6 @@
 #include "xsa/report/figures.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <set>
@@ -109,6 +110,7 @@ void add_loss_figures(const Parts& parts, std::vector<Figure>& figures) {
         "here).";
     add_margin_figure(std::move(figure), study, "sizes", figures);
     figures.back().columns = 4;
+    add_search_figure(study, figures);
   }
 }
 
@@ -119,6 +121,9 @@ std::vector<Figure> figures_of(const Parts& parts) {
   add_loss_figures(parts, figures);
   add_task_tables(parts, figures);
   add_sweep_figures(parts, figures);
+  if (parts.is_one_study())
+    std::stable_partition(figures.begin(), figures.end(),
+                          [](const Figure& figure) { return !figure.id.starts_with("fig1"); });
   std::set<std::string> ids;
   for (Figure& figure : figures) {
     const std::string wanted = figure.id;

@@ -10,7 +10,7 @@
 
 namespace xsa::report {
 
-/// All of them, in the paper's order.
+/// All of them, in the paper's order; of one study alone, its own figure before Fig. 1.
 std::vector<Figure> figures_of(const Parts& parts);
 
 // By subject: each appends what it has data for.

@@ -1,5 +1,6 @@
 // Fig. 1 and what the paper's readers ask next: quantities of diagnose.json over layers, by head,
 // and over training.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -66,6 +67,8 @@ std::vector<Choice> choices_of(const Parts& parts) {
       if (!choice.lines.empty()) choices.push_back(choice);
     }
   }
+  std::stable_partition(choices.begin(), choices.end(),  // what can be compared is shown first
+                        [](const Choice& choice) { return choice.lines.size() > 1; });
   return choices;
 }
 

@@ -1,6 +1,7 @@
-// Fig. 4 to 6 and the variants, from sweeps.
+// Fig. 4 to 6, the variants, and the search behind Fig. 3, from sweeps.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "xsa/base/error.h"
@@ -40,23 +41,24 @@ struct Axis {
   }
 };
 
-Axis first_axis(const Study& study) {
-  Axis axis{study.axes.empty() ? "" : study.axes[0].second};
+Axis axis_of(const Study& study, std::size_t index) {
+  Axis axis{study.axes.size() <= index ? "" : study.axes[index].second};
   for (const Group& group : study.groups)
     axis.is_numeric =
-        axis.is_numeric && !group.labels.empty() && number_of(group.labels[0].second) > 0;
+        axis.is_numeric && group.labels.size() > index && number_of(group.labels[index].second) > 0;
   return axis;
 }
 
-std::string rest_of(const Labels& labels) {
-  if (labels.size() < 2) return "";
-  return name_of(Labels(labels.begin() + 1, labels.end()));
+/// The other labels than that of an axis.
+std::string rest_of(Labels labels, std::size_t axis) {
+  if (axis < labels.size()) labels.erase(labels.begin() + static_cast<std::ptrdiff_t>(axis));
+  return labels.empty() ? "" : name_of(labels);
 }
 
-std::vector<std::string> rests_of(const Study& study) {
+std::vector<std::string> rests_of(const Study& study, std::size_t axis) {
   std::vector<std::string> rests;
   for (const Group& group : study.groups) {
-    const std::string rest = rest_of(group.labels);
+    const std::string rest = rest_of(group.labels, axis);
     if (std::find(rests.begin(), rests.end(), rest) == rests.end()) rests.push_back(rest);
   }
   return rests;
@@ -65,11 +67,11 @@ std::vector<std::string> rests_of(const Study& study) {
 /// Final loss of both, and the margin, along the sweep's first axis; a series for each setting of
 /// the others.
 std::vector<Panel> along_axis(const Study& study, const char* loss_kind, const char* margin_kind) {
-  const Axis axis = first_axis(study);
+  const Axis axis = axis_of(study, 0);
   const std::string scale = axis.is_numeric ? "log" : "category";
   Panel losses{"final validation loss", axis.label, "nats/token", {}, scale};
   Panel margins{"margin, standard − XSA", axis.label, "nats/token", {}, scale, true};
-  const auto rests = rests_of(study);
+  const auto rests = rests_of(study, 0);
   for (std::size_t i = 0; i < rests.size(); ++i) {
     const std::string suffix = rests[i].empty() ? "" : ", " + rests[i];
     Trace margin{"margin" + suffix, rests.size() == 1 ? "margin" : std::to_string(i)};
@@ -78,13 +80,13 @@ std::vector<Panel> along_axis(const Study& study, const char* loss_kind, const c
       Trace loss{(style == "standard" ? style : "XSA") + suffix, style};
       loss.kind = loss_kind;
       for (const Group& group : study.groups)
-        if (rest_of(group.labels) == rests[i])
+        if (rest_of(group.labels, 0) == rests[i])
           add_point(loss, axis.place(group.labels.empty() ? "all" : group.labels[0].second),
                     values_of(final_losses(group.runs(attention))));
       losses.traces.push_back(loss);
     }
     for (const Group& group : study.groups)
-      if (rest_of(group.labels) == rests[i])
+      if (rest_of(group.labels, 0) == rests[i])
         add_margin(margin, axis.place(group.labels.empty() ? "all" : group.labels[0].second),
                    margin_in(group));
     margin.kind = margin_kind;
@@ -96,7 +98,7 @@ std::vector<Panel> along_axis(const Study& study, const char* loss_kind, const c
 /// "The margin goes from a at 64 to b at 1024, and grows with every step."
 std::string growth_text(const Study& study) {
   auto pairs = pairs_of(study);
-  if (pairs.size() < 2 || !first_axis(study).is_numeric) return "";
+  if (pairs.size() < 2 || !axis_of(study, 0).is_numeric) return "";
   std::stable_sort(pairs.begin(), pairs.end(), [](const Group* a, const Group* b) {
     return number_of(a->labels[0].second) < number_of(b->labels[0].second);
   });
@@ -203,6 +205,42 @@ Table variants_table(const Study& study) {
     }
   }
   return table;
+}
+
+void add_search_figure(const Study& study, std::vector<Figure>& figures) {
+  if (study.axes.size() < 2) return;
+  const std::size_t last = study.axes.size() - 1;
+  const Axis axis = axis_of(study, last);
+  Panel panel{"final validation loss, standard attention",
+              axis.label,
+              "nats/token",
+              {},
+              axis.is_numeric ? "log" : "category"};
+  std::string best;
+  for (const std::string& rest : rests_of(study, last)) {
+    Trace trace{rest, std::to_string(panel.traces.size())};
+    std::string lowest;
+    double loss = std::numeric_limits<double>::infinity();
+    for (const Group& group : study.groups) {
+      const auto losses = values_of(final_losses(group.standard));
+      if (losses.empty() || rest_of(group.labels, last) != rest) continue;
+      const std::string& value = group.labels[last].second;
+      add_point(trace, axis.place(value), losses);
+      if (trace.y.back() >= loss) continue;
+      loss = trace.y.back();
+      lowest = value;
+    }
+    if (trace.y.size() < 2) continue;
+    best += cat(best.empty() ? "" : "; ", rest, ": ", lowest);
+    panel.traces.push_back(trace);
+  }
+  if (panel.traces.empty()) return;
+  Figure figure = start(study, "fig3-search", "Fig. 3, search", "The search for the baseline");
+  figure.caption = cat("Lowest at ", axis.label, " – ", best, ".");
+  figure.paper = "paper: searched for the baseline, and reused as it is for XSA.";
+  figure.views = {{"", {panel}}};
+  figure.columns = 2;
+  figures.push_back(figure);
 }
 
 void add_sweep_figures(const Parts& parts, std::vector<Figure>& figures) {

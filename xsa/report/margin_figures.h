@@ -22,6 +22,10 @@ std::vector<const Group*> pairs_of(const Study& study);
 /// A row a group and attention; losses against the first row's.
 Table variants_table(const Study& study);
 
+/// The baseline's final loss along the last axis, a line for each setting of the others: where
+/// Fig. 3's learning rates come from.
+void add_search_figure(const Study& study, std::vector<Figure>& figures);
+
 /// Without the columns in which nothing is known, as p values of few seeds.
 Table without_unknown(const Table& table);
 

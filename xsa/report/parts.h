@@ -60,6 +60,10 @@ struct Parts {
   std::vector<Evaluated> evaluations;
   std::vector<NamedJson> diagnoses, blocks;
   std::vector<std::string> problems;  // what is missing or damaged
+
+  bool is_one_study() const {
+    return studies.size() == 1 && evaluations.empty() && diagnoses.empty() && blocks.empty();
+  }
 };
 
 /// Throws Error for a path that does not exist; what else is wrong is among the problems.

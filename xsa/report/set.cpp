@@ -214,7 +214,8 @@ std::string render_set(const SetReport& report, std::string_view plotly_js) {
   const std::string title = escape_html(title_of(report.parts));
   const std::string lead = escape_html(lead_of(report.parts, report.figures));
   const std::string problems = problems_html(report.parts), runs = runs_html(report.parts);
-  const std::string missing = escape_html(missing_of(report.figures));
+  const std::string missing =
+      report.parts.is_one_study() ? "" : escape_html(missing_of(report.figures));
   const std::string note = escape_html(kMarginNote);
   const std::string data = script_json(to_json(report)["figures"]);
   const std::string main = fill(kEmbedded_set_html, {{"title", title},
