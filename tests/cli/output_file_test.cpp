@@ -82,5 +82,20 @@ TEST_F(OutputFile, AFolderIsNewOrEmptyOrHasBeenWrittenBefore) {
   EXPECT_THAT(folder_refusal(folder_.path() / "full/"), HasSubstr("is what the command reads"));
 }
 
+TEST_F(OutputFile, TwoOutputsAreTwoFiles) {
+  const auto refused = [&](const std::filesystem::path& other) {
+    return error_of<UsageError>([&] {
+      check_distinct({{"--file", folder_ / "a.json"}, {"--csv", ""}, {"--page", other}});
+    });
+  };
+  folder_.write("sub/x", "");
+  for (const char* const same : {"a.json", "./a.json", "sub/../a.json"})
+    EXPECT_THAT(refused(folder_ / same), AllOf(HasSubstr("--page"), HasSubstr("--file writes")));
+  EXPECT_EQ(refused(folder_ / "b.json"), "");
+  EXPECT_EQ(error_of<UsageError>(
+                [] { check_distinct({{"--file", "/dev/null"}, {"--csv", "/dev/null"}}); }),
+            "");
+}
+
 }  // namespace
 }  // namespace xsa::cli

@@ -58,6 +58,12 @@ def test_a_diagnosis_says_the_same_in_every_form(trained):
         assert "text.txt" in trained(*words, expect=2).stderr
 
 
+def test_two_results_do_not_share_a_file(trained):
+    words = ("diagnose", "runs/run", "--sequences", 1, "--file", "one", "--csv", "./one")
+    assert "--csv: ./one is what --file writes" in trained(*words, expect=2).stderr
+    assert not (trained.folder / "one").exists()
+
+
 def test_a_training_diagnoses_itself_as_the_command_does(trained):
     lines = [line for line in metrics(trained) if line["type"] == "diagnose"]
     assert [line["step"] for line in lines] == [4, 6]

@@ -74,3 +74,31 @@ def test_only_a_page_is_replaced(page):
     page("report", "runs", "alone.json", "--output", "alone.json", expect=2)
     page("report", "runs", "--output", "text.txt", expect=2)
     assert (page.folder / "alone.json").read_bytes() == before
+
+
+def test_a_file_that_only_speaks_of_xsa_is_not_a_page(page):
+    words = ("report", "runs", "--output")
+    notes = page.folder / "notes.md"
+    notes.write_text("On Exclusive Self Attention and self-attention.")
+    assert "--overwrite" in page(*words, "notes.md", expect=2).stderr
+    recipe = page.folder / "runs" / "tiny" / "recipe.json"
+    for more in ([], ["--overwrite"]):
+        assert "is what the command reads" in page(*words, recipe, *more, expect=2).stderr
+    assert "Exclusive" in notes.read_text()
+    page(*words, "notes.md", "--overwrite")
+    assert notes.read_text().startswith("<!DOCTYPE html>")
+    page(*words, "notes.md")
+
+
+def test_the_csv_of_others_is_left_alone_and_no_page_is_written_then(page):
+    folder = page.folder / "figures"
+    folder.mkdir()
+    (folder / "fig1.csv").write_text("mine")
+    words = ("report", "runs", "--output", "second.html", "--csv", "figures")
+    assert "fig1.csv is there" in page(*words, expect=2).stderr
+    assert (folder / "fig1.csv").read_text() == "mine"
+    assert not (page.folder / "second.html").exists()
+    for more in (["--overwrite"], []):
+        page(*words, *more)
+    words = ("report", "runs", "--output", "figures/fig1.csv", "--csv", "figures", "--overwrite")
+    assert "is what --output writes" in page(*words, expect=2).stderr

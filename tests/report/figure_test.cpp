@@ -43,5 +43,15 @@ TEST(Cells, AreShownAsPeopleReadThem) {
   EXPECT_EQ(shown({}), "");
 }
 
+TEST(FigureCsv, IsKnownByItsHead) {
+  Figure plot{"fig4", "Fig. 4", "", ""};
+  plot.views = {{"", {{"loss", "rate", "nats"}}}};
+  Figure table{"table2", "Table 2", "", ""};
+  table.table = {{"task", "7K: standard"}, {{{"piqa"}, number_cell(0.5, 2)}}};
+  for (const Figure& figure : {plot, table}) EXPECT_TRUE(is_figure_csv(csv_of(figure)));
+  for (const char* const other : {"", "mine\r\n", "view,panel,series,", "task,mine\n"})
+    EXPECT_FALSE(is_figure_csv(other)) << other;
+}
+
 }  // namespace
 }  // namespace xsa::report

@@ -64,6 +64,8 @@ void print_table(const Json& result) {
 }
 
 void check_files(const Arguments& arguments, const std::string& source) {
+  check_distinct(
+      {{"--file", arguments.file}, {"--csv", arguments.csv}, {"--page", arguments.page}});
   const auto check_one = [&](const char* flag, const std::string& path,
                              const std::function<bool(std::string_view)>& is_ours) {
     if (!path.empty())

@@ -1,6 +1,7 @@
 #include "xsa/cli/output_file.h"
 
 #include <algorithm>
+#include <map>
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
@@ -68,6 +69,19 @@ void check_output_folder(const fs::path& folder, const std::vector<std::string>&
               folder.string(),
               " holds other files; name another folder, or write into this one with --overwrite");
   for (const std::string& name : files) check_output_file(folder / name, rule);
+}
+
+void check_distinct(const std::vector<Output>& outputs) {
+  std::map<fs::path, const Output*> taken;
+  for (const Output& output : outputs) {
+    std::error_code ignored;
+    const fs::path& path = output.second;
+    if (path.empty() || (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)))
+      continue;
+    const auto [first, is_new] = taken.emplace(real(fs::absolute(path)), &output);
+    check_usage(is_new, output.first, ": ", path.string(), " is what ", first->second->first,
+                " writes; name another place");
+  }
 }
 
 bool is_object_with(std::string_view text, const std::vector<std::string>& keys) {

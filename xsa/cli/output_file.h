@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace xsa::cli {
@@ -28,6 +29,12 @@ void check_output_file(const std::filesystem::path& path, const OutputRule& rule
 /// one of the files is there.
 void check_output_folder(const std::filesystem::path& folder, const std::vector<std::string>& files,
                          const OutputRule& rule);
+
+/// A flag and the place that it names; "" is none.
+using Output = std::pair<std::string, std::filesystem::path>;
+
+/// Throws UsageError where two of the outputs are one file; devices and pipes may be shared.
+void check_distinct(const std::vector<Output>& outputs);
 
 /// Whether the text is a JSON object with all these keys.
 bool is_object_with(std::string_view text, const std::vector<std::string>& keys);

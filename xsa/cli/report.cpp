@@ -12,6 +12,7 @@
 #include "xsa/cli/command.h"
 #include "xsa/cli/output_file.h"
 #include "xsa/report/comparison.h"
+#include "xsa/report/html.h"
 #include "xsa/report/set.h"
 
 namespace xsa::cli {
@@ -33,7 +34,7 @@ namespace fs = std::filesystem;
 struct Options {
   std::vector<std::string> paths;
   std::string output, csv;
-  bool json = false;
+  bool json = false, overwrite = false;
 };
 
 /// A comparison by itself has a page of its own.
@@ -56,6 +57,27 @@ fs::path output_of(const Options& options) {
   return options.paths.size() == 1 && is_own ? only / "report.html" : fs::path("report.html");
 }
 
+/// Pages and CSVs replace pages and CSVs alone. A page that nobody named is one folder's own.
+void check_outputs(const Options& options, const fs::path& output,
+                   const report::SetReport& report) {
+  OutputRule rule{"--output", {}, [](std::string_view beginning) {
+                    return report::is_page_of("xsa report", beginning) ||
+                           report::is_page_of("xsa compare", beginning);
+                  }};
+  rule.overwrite = options.overwrite;
+  if (!options.output.empty()) rule.inputs.assign(options.paths.begin(), options.paths.end());
+  check_output_file(output, rule);
+  if (options.csv.empty()) return;
+  std::vector<Output> outputs = {{"--output", output}};
+  rule.flag = "--csv";
+  rule.is_ours = report::is_figure_csv;
+  for (const report::Figure& figure : report.figures) {
+    outputs.emplace_back("--csv", report::csv_path(options.csv, figure));
+    check_output_file(outputs.back().second, rule);
+  }
+  check_distinct(outputs);
+}
+
 void run(const Options& options) {
   if (options.paths.size() == 1 && fs::exists(fs::path(options.paths[0]) / "compare.json") &&
       options.output.empty() && options.csv.empty())
@@ -65,13 +87,7 @@ void run(const Options& options) {
   check(!parts.studies.empty() || !report.figures.empty(), "report: nothing to show. ",
         parts.problems.empty() ? "" : parts.problems.front());
   const fs::path output = output_of(options);
-  OutputRule rule{"--output", {}, [](std::string_view beginning) {
-                    return beginning.find("self-attention") != std::string_view::npos ||
-                           beginning.find("Exclusive Self Attention") != std::string_view::npos;
-                  }};
-  for (const std::string& path : options.paths)
-    if (fs::is_regular_file(path)) rule.inputs.emplace_back(path);  // a folder may get its page
-  check_output_file(output, rule);
+  check_outputs(options, output, report);
   report::write_set_page(report, output);
   if (!options.csv.empty()) report::write_csvs(report, options.csv);
   Json result = report::to_json(report);
@@ -98,6 +114,8 @@ std::function<void()> declare_report(CLI::App& command) {
       "the page; by default report.html, in a comparison's or sweep's folder if it is "
       "the only one named");
   command.add_option("--csv", options->csv, "also write each figure's data into this folder");
+  command.add_flag("--overwrite", options->overwrite,
+                   "replace files at --output and --csv that are no page and no CSV of this");
   command.add_flag("--json", options->json, "print the figures' data as JSON to standard output");
   return [options] { run(*options); };
 }

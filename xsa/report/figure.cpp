@@ -125,6 +125,13 @@ std::string csv_of(const Figure& figure) {
   return csv;
 }
 
+bool is_figure_csv(std::string_view beginning) {
+  const std::string_view head = beginning.substr(0, beginning.find("\r\n"));
+  return head.size() < beginning.size() &&
+         (head.starts_with("view,panel,series,") || head.starts_with(",attention,seeds,") ||
+          head.starts_with("task,"));
+}
+
 Json to_json(const Figure& figure) {
   Json json = {{"id", figure.id},           {"number", figure.number},   {"title", figure.title},
                {"source", figure.source},   {"caption", figure.caption}, {"paper", figure.paper},

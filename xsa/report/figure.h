@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "xsa/base/json.h"
@@ -63,6 +64,9 @@ struct Figure {
 
 /// The data of the figure's panels, or of its table where it has none; RFC 4180.
 std::string csv_of(const Figure& figure);
+
+/// Whether a file with this beginning is some figure's CSV.
+bool is_figure_csv(std::string_view beginning);
 
 /// For set.js.
 Json to_json(const Figure& figure);

@@ -237,9 +237,13 @@ void write_set_report(const std::vector<fs::path>& paths, const fs::path& output
   write_set_page(read_set(paths), output);
 }
 
+fs::path csv_path(const fs::path& folder, const Figure& figure) {
+  return folder / (figure.id + ".csv");
+}
+
 void write_csvs(const SetReport& report, const fs::path& folder) {
   for (const Figure& figure : report.figures)
-    atomic_write(folder / (figure.id + ".csv"), csv_of(figure));
+    atomic_write(csv_path(folder, figure), csv_of(figure));
 }
 
 std::string sweep_table(const Json& sweep, const fs::path& folder) {

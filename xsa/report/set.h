@@ -36,7 +36,10 @@ void write_set_page(const SetReport& report, const std::filesystem::path& output
 void write_set_report(const std::vector<std::filesystem::path>& paths,
                       const std::filesystem::path& output);
 
-/// The data of each figure and table as folder/ID.csv.
+/// folder/ID.csv
+std::filesystem::path csv_path(const std::filesystem::path& folder, const Figure& figure);
+
+/// The data of each figure and table, each in its csv_path.
 void write_csvs(const SetReport& report, const std::filesystem::path& folder);
 
 /// The points of sweep.json in `folder` as lines of aligned UTF-8 text: final validation loss of
