@@ -122,6 +122,38 @@ TEST(Figures, OfSizesShowTheSearchOfTheBaselinesRate) {
   EXPECT_EQ(find(figures, "Fig. 1").views.at(0).label, "0.2M, 2e-3");
 }
 
+TEST(Figures, OfSingleRunsAreTheirCurvesAlsoOfOneThatHasNotEnded) {
+  const TempFolder folder;
+  testing::write_made_run(folder / "alone", "exclusive", 1, 2.0);
+  const auto alone = find(figures_of(read_parts({folder.path()})), "Fig. 3");
+  ASSERT_EQ(alone.views.size(), 1u);
+  EXPECT_EQ(alone.views[0].panels.at(0).traces.at(0).name, "XSA, training");
+  EXPECT_EQ(alone.views[0].panels[0].traces.size(), 2u);
+
+  std::filesystem::remove(folder / "alone/summary.json");
+  const Parts parts = read_parts({folder.path()});
+  EXPECT_THAT(parts.problems.at(0), HasSubstr("the run has not ended"));
+  EXPECT_EQ(find(figures_of(parts), "Fig. 3").views.at(0).panels[0].traces.size(), 2u);
+}
+
+TEST(Figures, OfOneSizeSayWhichIsHigher) {
+  EXPECT_EQ(find(figures_with({.figure = "fig3", .axis = "size", .settings = {{"1M", 2.2, -0.05}}}),
+                 "Fig. 3")
+                .caption,
+            "XSA ends with the higher validation loss, by 0.0493 nats a token.");
+}
+
+TEST(Figures, TakeTheLossesOfTheSeedsThatHaveBothAttentions) {
+  const TempFolder folder;
+  testing::write_sweep(folder.path(), {.settings = {{"1e-3", 2.2}}});
+  std::filesystem::remove(folder / "points/lr=1e-3,attention=exclusive,seed=3/summary.json");
+  const Figure figure = find(figures_of(read_parts({folder.path()})), "Fig. 4");
+  const auto& row = figure.table.rows.at(0);
+  EXPECT_EQ(row[1].value, 2);
+  EXPECT_NEAR(row[2].value - row[4].value, row[6].value, 1e-9) << "loss, loss, margin";
+  EXPECT_NEAR(row[2].value, 2.215, 1e-9);
+}
+
 TEST(Figures, OfVariantsCompareEachWithTheFirst) {
   const auto figures = figures_with({.name = "v",
                                      .figure = "variants",
@@ -189,7 +221,9 @@ TEST(Figures, OfTheBlockShowWhatXsaCosts) {
        "exclusive": {"tokens_per_s": {"median": 995, "quartiles": [985, 1005]}, "peak_bytes": 1048576},
        "time_ratio": {"median": 1.005, "quartiles": [1.001, 1.009]}, "memory_ratio": 1.001}]})")}};
   const Figure& figure = find(figures_of(parts), "Fig. 2");
-  EXPECT_THAT(figure.caption, HasSubstr("+0.50 % to +0.50 % time (medians) and at most +0.10 %"));
+  EXPECT_THAT(
+      figure.caption,
+      HasSubstr("time by +0.50 % to +0.50 % (medians), its peak memory by at most +0.10 %"));
   const auto& panels = figure.views.at(0).panels;
   ASSERT_EQ(panels.size(), 4u);
   EXPECT_THAT(panels[1].traces.at(0).high, ElementsAre(DoubleNear(0.9, 1e-9)));

@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "tests/support/made_comparison.h"
 #include "tests/support/made_sweep.h"
 #include "tests/support/temp_folder.h"
 #include "xsa/base/file.h"
+#include "xsa/report/figures.h"
 
 namespace xsa::report {
 namespace {
@@ -99,6 +102,53 @@ TEST(ReadParts, SaysWhatIsWrongWithWhatWasNamed) {
               HasSubstr("x.json: expected a run's"));
   EXPECT_THAT(read_parts({folder.write("x.json", "{\"a\": ")}).problems.at(0),
               HasSubstr("x.json: expected JSON"));
+}
+
+TEST(ReadParts, SaysTheSizeOfWhatIsCompared) {
+  const TempFolder folder;
+  testing::write_comparison(folder.path(), {});
+  EXPECT_EQ(read_parts({folder.path()}).studies.at(0).groups.at(0).labels,
+            (Labels{{"model", "837K, demo"}}));
+}
+
+TEST(ReadParts, ACheckpointIsNoRunAndAnEmptyFolderIsNamedBesideOtherProblems) {
+  const TempFolder folder;
+  folder.write("checkpoints/step-1/recipe.json", R"({"model": {}})");
+  folder.write("broken.json", "{");
+  create_directory(folder / "empty");
+  const Parts parts =
+      read_parts({folder / "broken.json", folder / "empty", folder / "checkpoints/step-1"});
+  ASSERT_EQ(parts.problems.size(), 3u);
+  EXPECT_THAT(parts.problems[1], HasSubstr("empty: holds no run"));
+  EXPECT_THAT(parts.problems[2], HasSubstr("step-1: holds no run"));
+}
+
+/// A part that is valid JSON of wrong types spoils nothing but itself, and is named by its file.
+TEST(ReadParts, NamesAPartOfWrongTypes) {
+  const std::map<std::string, std::string> damaged = {
+      {"diagnosis.json", R"({"attention": [], "layers": []})"},
+      {"block.json", R"({"results": [{"length": 64, "mode": "forward"}, []]})"},
+      {"mode.json", R"({"results": [{"length": 64, "mode": 1}]})"},
+      {"length.json", R"({"results": [{"length": -1, "mode": "forward"}]})"},
+      {"run/recipe.json", R"({"model": 1, "train": {"seed": 1}})"},
+      {"kind/recipe.json", R"({"model": {"attention": "both"}, "train": {"seed": 1}})"},
+      {"seed/recipe.json", R"({"model": {"attention": "standard"}, "train": {"seed": "x"}})"},
+      {"compared/compare.json", R"({"name": "c", "runs": [1]})"},
+      {"swept/sweep.json", R"({"points": [{"folder": "x", "labels": 1}, []]})"}};
+  for (const auto& [name, text] : damaged) {
+    const TempFolder folder;
+    testing::write_made_run(folder / "whole", "standard", 1, 2.0);
+    folder.write(name, text);
+    if (name.ends_with("recipe.json"))
+      folder.write((fs::path(name).parent_path() / "metrics.jsonl").string(), "");
+    const Parts parts = read_parts({folder.path()});
+    std::size_t groups = 0;
+    for (const Study& study : parts.studies) groups += study.groups.size();
+    EXPECT_EQ(groups, 1u) << name;
+    ASSERT_FALSE(parts.problems.empty()) << name;
+    EXPECT_THAT(parts.problems[0], HasSubstr(name.substr(0, name.find('/')))) << name;
+    EXPECT_NO_THROW(figures_of(parts)) << name;
+  }
 }
 
 TEST(Sizes, AreSaidInTheFieldsWords) {

@@ -43,11 +43,16 @@ void report_comparison(const fs::path& folder, bool json) {
   const Json result = read_json_file(folder / "compare.json");
   if (json) {
     std::printf("%s\n", result.dump(2).c_str());
-  } else {
-    std::printf("%s\nReport: %s\n",
-                report::terminal_table(result, ::isatty(STDOUT_FILENO) == 1).c_str(),
-                (folder / "report.html").c_str());
+    return;
   }
+  try {
+    std::printf("%s\n", report::terminal_table(result, ::isatty(STDOUT_FILENO) == 1).c_str());
+  } catch (const Json::exception& error) {
+    throw Error(cat((folder / "compare.json").string(), ": expected \"results\" and \"difference\"",
+                    " as xsa compare writes them (", error.what(),
+                    "); the page is written, the table of this file is damaged"));
+  }
+  std::printf("Report: %s\n", (folder / "report.html").c_str());
 }
 
 fs::path output_of(const Options& options) {

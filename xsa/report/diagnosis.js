@@ -41,6 +41,7 @@
       const shape = layout('layer', several ? {showlegend: true, legend: {orientation: 'h', x: 0, y: 1.02, yanchor: 'bottom'}} : {});
       if (several) shape.margin.t = 30;
       shape.xaxis.dtick = step(data.layers.length);
+      if (data.layers.length === 1) shape.xaxis.tickvals = data.layers;
       shape.yaxis.range = [1.08 * Math.min(0, ...values), 1.08 * Math.max(0.05, ...values)];
       Plotly.react(id, lines.map(([key, name, shade, dash]) => ({
         x: data.layers, y: data.means[key], name, mode: 'lines+markers', line: {color: colour(shade), width: 2.5, dash: dash ?? 'solid'},

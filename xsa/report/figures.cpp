@@ -47,10 +47,12 @@ Panel size_panel(const Group& group) {
   for (const std::string_view attention : kAttentions) {
     const std::string style(attention), name = style == "standard" ? style : "XSA";
     const auto& runs = group.runs(attention);
-    panel.traces.push_back(
-        curve_trace(name + ", training", style, mean_curve(runs, &Run::train), "thin"));
-    panel.traces.push_back(
-        curve_trace(name + ", validation", style, mean_curve(runs, &Run::validation), "line"));
+    const auto add = [&](const char* what, Curve Run::*kind, const char* look) {
+      const Curve curve = mean_curve(runs, kind);
+      if (!curve.step.empty()) panel.traces.push_back(curve_trace(name + what, style, curve, look));
+    };
+    add(", training", &Run::train, "thin");
+    add(", validation", &Run::validation, "line");
   }
   return panel;
 }
@@ -88,23 +90,47 @@ std::string slug(const std::string& text) {
   return name.empty() ? "figure" : name;
 }
 
+namespace {
+
+/// Sizes side by side, with both attentions, and how their margins go.
+View sizes_view(const std::vector<const Group*>& pairs) {
+  View view{"with both attentions", {}};
+  Panel margins{"margin in validation loss",
+                "training tokens",
+                "standard − XSA, nats/token",
+                {},
+                "linear",
+                true};
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    view.panels.push_back(size_panel(*pairs[i]));
+    margins.traces.push_back(
+        margin_curve(*pairs[i], pairs.size() == 1 ? "margin" : std::to_string(i)));
+  }
+  view.panels.push_back(margins);
+  return view;
+}
+
+/// The curves of runs that have no like with the other attention, or have not ended, one by one.
+void add_single_views(const Study& study, const std::vector<const Group*>& pairs,
+                      std::vector<View>& views) {
+  for (const Group& group : study.groups) {
+    if (std::find(pairs.begin(), pairs.end(), &group) != pairs.end()) continue;
+    Panel panel = size_panel(group);
+    if (!panel.traces.empty()) views.push_back({name_of(group.labels), {std::move(panel)}});
+  }
+}
+
+}  // namespace
+
 void add_loss_figures(const Parts& parts, std::vector<Figure>& figures) {
   for (const Study& study : parts.studies) {
     if (study.figure != "" && study.figure != "fig3") continue;
     if (study.figure == "" && !study.axes.empty() && study.axes[0].first != "model") continue;
     const auto pairs = pairs_of(study);
-    if (pairs.empty()) continue;
     Figure figure = start(study, "fig3", "Fig. 3", "Training and validation loss by model size");
-    View view{"", {}};
-    Panel margins{
-        "margin in validation loss", "training tokens", "standard − XSA", {}, "linear", true};
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
-      view.panels.push_back(size_panel(*pairs[i]));
-      margins.traces.push_back(
-          margin_curve(*pairs[i], pairs.size() == 1 ? "margin" : std::to_string(i)));
-    }
-    view.panels.push_back(margins);
-    figure.views = {view};
+    if (!pairs.empty()) figure.views.push_back(sizes_view(pairs));
+    if (study.figure.empty()) add_single_views(study, pairs, figure.views);
+    if (figure.views.empty()) continue;
     figure.paper =
         "paper, 0.7B, 1.4B, 2.7B: the margin appears early and does not close (no figures known "
         "here).";

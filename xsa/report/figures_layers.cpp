@@ -44,7 +44,8 @@ std::vector<Choice> choices_of(const Parts& parts) {
     Choice choice{"diagnoses", {}};
     std::map<std::string, int> taken;
     for (const NamedJson& diagnosis : parts.diagnoses) {
-      const std::string attention = diagnosis.json.value("attention", "standard");
+      const std::string attention =
+          diagnosis.json.value("attention", "") == "exclusive" ? "exclusive" : "standard";
       const int number = taken[attention]++;
       choice.lines.push_back({diagnosis.name,
                               number == 0 ? attention : std::to_string(choice.lines.size()),
@@ -54,7 +55,7 @@ std::vector<Choice> choices_of(const Parts& parts) {
   }
   for (const Study& study : parts.studies) {
     for (const Group& group : study.groups) {
-      Choice choice{parts.studies.size() == 1 || study.name == "runs" || study.groups.size() == 1
+      Choice choice{parts.studies.size() == 1 || study.is_loose || study.groups.size() == 1
                         ? name_of(group.labels)
                         : study.name + ": " + name_of(group.labels),
                     {}};
@@ -127,7 +128,8 @@ void add_over_layers(Figure figure, const std::vector<Choice>& choices,
     for (const Line& line : choice.lines) is_known = is_known || over_layers(line, needed);
     if (!is_known) continue;
     if (figure.caption.empty()) figure.caption = choice_caption(choice, needed, figure.source);
-    figure.views.push_back(layer_view(choice, quantities));
+    View view = layer_view(choice, quantities);
+    if (!view.panels.empty()) figure.views.push_back(std::move(view));
   }
   figure.source = "";
   if (!figure.views.empty()) figures.push_back(std::move(figure));
@@ -176,14 +178,17 @@ std::optional<Trace> over_training(const std::vector<Run>& runs, std::string_vie
                                    const char* key) {
   Trace trace{attention == "standard" ? "standard" : "XSA", std::string(attention)};
   std::map<double, std::vector<double>> by_step;
+  std::size_t diagnosed = 0;
   for (const Run& run : runs) {
+    diagnosed += run.diagnoses.empty() ? 0 : 1;
     for (const Json& line : run.diagnoses) {
       const double mean = mean_over_layers(line, key);
       if (std::isfinite(mean)) by_step[number_at(line, "step")].push_back(mean);
     }
   }
-  for (const auto& [step, values] : by_step) add_point(trace, step, values);
-  return by_step.empty() ? std::nullopt : std::optional(trace);
+  for (const auto& [step, values] : by_step)
+    if (values.size() == diagnosed) add_point(trace, step, values);
+  return trace.x.empty() ? std::nullopt : std::optional(trace);
 }
 
 void add_training(const Parts& parts, std::vector<Figure>& figures) {

@@ -159,6 +159,12 @@ void add_sink_masses(const Study& study, std::vector<Figure>& figures) {
   figures.push_back(figure);
 }
 
+std::ptrdiff_t groups_with_losses(const Study& study) {
+  return std::count_if(study.groups.begin(), study.groups.end(), [](const Group& group) {
+    return !final_losses(group.standard).empty() || !final_losses(group.exclusive).empty();
+  });
+}
+
 void add_variants(const Study& study, std::vector<Figure>& figures) {
   Figure figure = start(study, "variants", "Variants", "Final validation loss of each setting");
   figure.table = variants_table(study);
@@ -223,7 +229,8 @@ void add_search_figure(const Study& study, std::vector<Figure>& figures) {
     double loss = std::numeric_limits<double>::infinity();
     for (const Group& group : study.groups) {
       const auto losses = values_of(final_losses(group.standard));
-      if (losses.empty() || rest_of(group.labels, last) != rest) continue;
+      if (losses.empty() || group.labels.size() <= last || rest_of(group.labels, last) != rest)
+        continue;
       const std::string& value = group.labels[last].second;
       add_point(trace, axis.place(value), losses);
       if (trace.y.back() >= loss) continue;
@@ -281,7 +288,7 @@ void add_sweep_figures(const Parts& parts, std::vector<Figure>& figures) {
   for (const Study& study : parts.studies)
     if (!shown_above.contains(study.figure) &&
         !(study.figure.empty() && !study.axes.empty() && study.axes[0].first == "model" &&
-          !pairs_of(study).empty()))
+          std::ssize(pairs_of(study)) == groups_with_losses(study)))
       add_variants(study, figures);
 }
 

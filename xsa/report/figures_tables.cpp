@@ -49,7 +49,8 @@ Figure block_figure(const NamedJson& block) {
   for (std::size_t m = 0; m < modes.size(); ++m) {
     Panel speed{cat("speed, ", modes[m]), "length", "tokens/s", {}, "log", true};
     Panel peak{cat("peak memory, ", modes[m]), "length", "MiB", {}, "log", true};
-    Trace ratio{modes[m], std::to_string(m)}, share{modes[m], std::to_string(m)};
+    const std::string style_of_mode = std::to_string(m + 2);  // no colour of an attention's
+    Trace ratio{modes[m], style_of_mode}, share{modes[m], style_of_mode};
     for (const std::string_view attention : kAttentions) {
       const std::string style(attention), name = style == "standard" ? style : "XSA";
       Trace tokens{name, style}, bytes{name, style};
@@ -84,8 +85,9 @@ Figure block_figure(const NamedJson& block) {
   figure.views = {{"", speeds}};
   figure.views[0].panels.insert(figure.views[0].panels.end(), peaks.begin(), peaks.end());
   const auto percent = [](double more) { return format_number(more, 2, true) + " %"; };
-  figure.caption = cat("With XSA the block takes ", percent(fastest), " to ", percent(slowest),
-                       " time (medians) and at most ", percent(largest), " memory.");
+  figure.caption =
+      cat("XSA changes the block's time by ", percent(fastest), " to ", percent(slowest),
+          " (medians), its peak memory by at most ", percent(largest), ".");
   figure.paper = cat(
       "paper, B200, bf16, batch 32: XSA on and off cannot be told apart (no figures known here). "
       "Here: ",

@@ -48,6 +48,9 @@ std::string ahead_text(const std::vector<const Group*>& groups, const std::strin
     }
   }
   if (groups.empty()) return "No setting has finished runs of both attentions yet.";
+  if (ahead.empty() && groups.size() == 1 && margin_in(*groups[0]).mean < 0)
+    return cat("XSA ends with the higher validation loss, by ", four(-margin_in(*groups[0]).mean),
+               " nats a token.");
   if (ahead.empty())
     return cat("XSA ends with the lower validation loss at none of ", groups.size(), " ", what,
                ".");
@@ -58,7 +61,7 @@ std::string ahead_text(const std::vector<const Group*>& groups, const std::strin
              behind.empty() ? "" : " (not at " + behind + ")", ".");
 }
 
-/// Loss of both, margin, interval and tests: a row a group with runs of both.
+/// Loss of both over the seeds that have both, margin, interval and tests: a row a group with such.
 Table margin_table(const std::vector<const Group*>& groups, const std::string& first_head) {
   Table table{{first_head, "seeds", "standard", "±", "XSA", "±", "margin", "±", "95 % from", "to",
                "p, t", "p, sign flips"},
@@ -68,7 +71,11 @@ Table margin_table(const std::vector<const Group*>& groups, const std::string& f
     std::vector<Cell> row = {{name_of(group->labels)},
                              number_cell(static_cast<double>(margin.values.size()), 0)};
     for (const std::string_view attention : kAttentions) {
-      const Margin losses = margin_of(values_of(final_losses(group->runs(attention))));
+      BySeed paired = final_losses(group->runs(attention));
+      const BySeed others =
+          final_losses(group->runs(attention == "standard" ? "exclusive" : "standard"));
+      std::erase_if(paired, [&](const auto& loss) { return !others.contains(loss.first); });
+      const Margin losses = margin_of(values_of(paired));
       row.push_back(number_cell(losses.mean, 4));
       row.push_back(number_cell(losses.spread, 4));
     }

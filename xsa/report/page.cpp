@@ -83,6 +83,14 @@ std::string setting(const Comparison& comparison, const Json& summary) {
              " tokens a run · ", seeds, seeds == 1 ? " seed" : " seeds");
 }
 
+/// "fma, avx2" of a list of texts.
+std::string list_text(const Json& json) {
+  if (!json.is_array()) return text_of(json);
+  std::string text;
+  for (const Json& item : json) text += (text.empty() ? "" : ", ") + text_of(item);
+  return text;
+}
+
 std::string recipe_html(const std::vector<Setting>& settings) {
   std::string html;
   for (const Setting& setting : settings) {
@@ -143,7 +151,7 @@ std::string machine_html(const Comparison& comparison) {
     } else {
       std::string name = key;
       std::replace(name.begin(), name.end(), '_', ' ');
-      html += fact(name, text_of(value));
+      html += fact(name, list_text(value));
     }
   }
   return html + fact("threads", text_at(comparison.runs[0].record.summary, "threads"));

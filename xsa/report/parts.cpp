@@ -27,11 +27,14 @@ bool has(const Json& json, const char* key, bool (*is_right)(const Json&)) {
   return found != json.end() && is_right(*found);
 }
 
-/// Calls `action`; what it throws becomes a problem.
+/// Calls `action`; what it throws becomes a problem, of `path` where it does not say so itself.
 template <class Action>
-void attempt(std::vector<std::string>& problems, const Action& action) {
+void attempt(std::vector<std::string>& problems, const fs::path& path, const Action& action) {
   try {
     action();
+  } catch (const Json::exception& error) {
+    problems.push_back(
+        cat(path.string(), ": cannot be read as what it seems to be: ", error.what()));
   } catch (const std::exception& error) {
     problems.emplace_back(error.what());
   }
@@ -40,18 +43,30 @@ void attempt(std::vector<std::string>& problems, const Action& action) {
 /// A run of which recipe.json can be read; what else is wrong is told and left empty.
 std::optional<Run> read_run(const fs::path& folder, std::vector<std::string>& problems) {
   std::optional<Run> run;
-  attempt(problems, [&] {
+  const fs::path recipe = folder / "recipe.json", summary = folder / "summary.json";
+  attempt(problems, recipe, [&] {
     Run read;
     read.record.folder = folder;
-    read.recipe = read_object(folder / "recipe.json");
-    read.record.attention = read.recipe.at("model").at("attention").get<std::string>();
-    read.record.seed = read.recipe.at("train").at("seed").get<std::int64_t>();
+    read.recipe = read_object(recipe);
+    const auto table = [&](const char* name) {
+      return member(read.recipe, name, "a table", is_table, recipe.string());
+    };
+    const Json attention = member(table("model"), "attention", "text", is_text, recipe.string());
+    check(attention == "standard" || attention == "exclusive", recipe.string(),
+          ": expected the attention standard or exclusive, got ", attention.dump());
+    read.record.attention = attention.get<std::string>();
+    read.record.seed = member(table("train"), "seed", "an integer", is_integer, recipe.string())
+                           .get<std::int64_t>();
     run = std::move(read);
   });
   if (!run) return run;
-  attempt(problems, [&] { run->record.summary = read_object(folder / "summary.json"); });
-  attempt(problems, [&] { run->record.diagnose = read_diagnose(folder / "diagnose.json"); });
-  attempt(problems, [&] {
+  attempt(problems, summary, [&] {
+    check(fs::exists(summary), summary.string(), ": is not there: the run has not ended");
+    run->record.summary = read_object(summary);
+  });
+  attempt(problems, folder / "diagnose.json",
+          [&] { run->record.diagnose = read_diagnose(folder / "diagnose.json"); });
+  attempt(problems, folder / "metrics.jsonl", [&] {
     Run curves;
     read_metrics(curves, folder / "metrics.jsonl");
     run->train = std::move(curves.train);
@@ -86,16 +101,19 @@ std::string likeness(Json recipe) {
 }
 
 Study read_comparison(const fs::path& folder, std::vector<std::string>& problems) {
-  const Json info = read_object(folder / "compare.json");
+  const fs::path path = folder / "compare.json";
+  const Json info = read_object(path);
   Study study;
   study.name = text_in(info, "name", folder.filename().string());
   study.folder = folder;
   study.axes = {{"model", "model"}};
-  for (const Json& entry : member(info, "runs", "a list", is_list, folder / "compare.json")) {
-    attempt(problems, [&] {
-      auto run = read_run(folder / entry.at("folder").get<std::string>(), problems);
-      if (run)
-        add_run(study, {{"model", size_text(size_of(*run)) + ", " + study.name}}, std::move(*run));
+  for (const Json& entry : member(info, "runs", "a list", is_list, path.string())) {
+    attempt(problems, path, [&] {
+      const Json& place = member(entry, "folder", "text", is_text, path.string());
+      auto run = read_run(folder / place.get<std::string>(), problems);
+      if (!run) return;
+      const Labels labels = {{"model", size_text(size_of(*run)) + ", " + study.name}};
+      add_run(study, labels, std::move(*run));
     });
   }
   return study;
@@ -133,9 +151,9 @@ class Reader {
  public:
   void read(const fs::path& path) {
     check(fs::exists(path), path.string(), ": expected a file or a folder, found none");
-    const std::size_t before = found_;
-    attempt(parts_.problems, [&] { look_at(path, 0); });
-    if (found_ == before && parts_.problems.empty())
+    const std::size_t found = found_, problems = parts_.problems.size();
+    attempt(parts_.problems, path, [&] { look_at(path, 0); });
+    if (found_ == found && parts_.problems.size() == problems)
       parts_.problems.push_back(
           path.string() +
           ": holds no run, comparison, sweep, evaluation, diagnosis or block benchmark");
@@ -153,7 +171,10 @@ class Reader {
     if (!fs::is_directory(path)) return read_file_of(path, depth == 0);
     if (fs::exists(path / "sweep.json")) return read_file_of(path / "sweep.json", true);
     if (fs::exists(path / "compare.json")) return read_file_of(path / "compare.json", true);
-    if (fs::exists(path / "recipe.json")) return add_loose(path);
+    // A checkpoint holds a recipe too.
+    if (fs::exists(path / "recipe.json") &&
+        (fs::exists(path / "metrics.jsonl") || fs::exists(path / "summary.json")))
+      return add_loose(path);
     if (depth == kDeepest) return;
     std::vector<fs::path> entries;
     for (const auto& entry : fs::directory_iterator(path))
@@ -161,7 +182,7 @@ class Reader {
         entries.push_back(entry.path());
     std::sort(entries.begin(), entries.end());
     for (const fs::path& entry : entries)
-      attempt(parts_.problems, [&] { look_at(entry, depth + 1); });
+      attempt(parts_.problems, entry, [&] { look_at(entry, depth + 1); });
   }
 
   /// By its content, whatever its name. A file that was not `named` may be anything.
@@ -185,7 +206,9 @@ class Reader {
     } else if (has(json, "layers", is_list)) {
       if (is_new(path)) parts_.diagnoses.push_back({short_name(path), read_diagnose(path)});
     } else if (has(json, "results", is_list) && is_block(json["results"])) {
-      if (is_new(path)) parts_.blocks.push_back({short_name(path), json});
+      if (!is_new(path)) return;
+      check_block(json["results"], path.string());
+      parts_.blocks.push_back({short_name(path), json});
     } else if (has(json, "results", is_map) &&
                (json.contains("n-samples") || json.contains("configs") ||
                 json.contains("versions"))) {
@@ -199,6 +222,18 @@ class Reader {
 
   static bool is_block(const Json& results) {
     return !results.empty() && results[0].is_object() && results[0].contains("length");
+  }
+
+  static void check_block(const Json& results, const std::string& where) {
+    for (const Json& result : results) {
+      check(result.is_object(), where, ": expected objects in \"results\", got ",
+            result.type_name());
+      const Json& length = member(result, "length", "an integer", is_integer, where);
+      check(length.get<double>() > 0, where, ": expected a length above 0, got ", length.dump());
+      const Json& mode = member(result, "mode", "text", is_text, where);
+      check(mode == "forward" || mode == "forward+backward", where,
+            ": expected the mode forward or forward+backward, got ", mode.dump());
+    }
   }
 
   static std::string short_name(const fs::path& path) {
@@ -223,6 +258,7 @@ class Reader {
   void group_loose() {
     Study study;
     study.name = "runs";
+    study.is_loose = true;
     study.axes = {{"model", "model"}};
     std::map<std::string, Labels> labels;
     for (Run& run : loose_) {
@@ -262,7 +298,7 @@ Study read_sweep(const Json& sweep, const fs::path& folder, std::vector<std::str
         study.axes.emplace_back(text_in(axis, "name"),
                                 text_in(axis, "label", text_in(axis, "name")));
   for (const Json& point : member(sweep, "points", "a list", is_list, where)) {
-    attempt(problems, [&] {
+    attempt(problems, where, [&] {
       const std::string place = text_in(point, "folder");
       const std::string status = text_in(point, "status", "done");
       const std::string error = text_in(point, "error");

@@ -39,6 +39,7 @@ struct Study {
   Labels axes;  // name and label of each, but the axis "attention"
   std::vector<Group> groups;
   std::vector<std::string> points;  // of a sweep, those that are not done: name and reason
+  bool is_loose = false;            // runs that were named one by one
 };
 
 /// One model's results.json.

@@ -29,7 +29,6 @@ const Json& member(const Json& json, const char* key, const char* expected,
 
 namespace {
 
-bool is_object(const Json& json) { return json.is_object(); }
 bool is_number(const Json& json) { return json.is_number(); }
 /// A loss that is not finite is written as null.
 bool is_number_or_null(const Json& json) { return json.is_number() || json.is_null(); }
@@ -56,7 +55,7 @@ void add_line(Run& run, const Json& line, const std::string& where) {
   } else if (type == "eval") {
     const auto name = member(line, "name", "text", is_text, where).get<std::string>();
     for (const auto& [metric, value] :
-         member(line, "metrics", "an object", is_object, where).items())
+         member(line, "metrics", "an object", is_table, where).items())
       add_point(run.evaluations[{name, metric}], line, value, where);
   } else if (type == "diagnose") {
     member(line, "step", "an integer", is_integer, where);
@@ -101,6 +100,7 @@ void read_metrics(Run& run, const fs::path& path) {
 Json read_diagnose(const fs::path& path) {
   if (!fs::exists(path)) return nullptr;
   const Json diagnose = read_object(path);
+  if (diagnose.contains("attention")) member(diagnose, "attention", "text", is_text, path.string());
   for (const Json& layer : member(diagnose, "layers", "a list", is_list, path.string())) {
     check(layer.is_object(), path.string(), ": expected an object for each layer, got ",
           layer.type_name());

@@ -19,6 +19,7 @@ const Json& member(const Json& json, const char* key, const char* expected,
 inline bool is_text(const Json& json) { return json.is_string(); }
 inline bool is_integer(const Json& json) { return json.is_number_integer(); }
 inline bool is_list(const Json& json) { return json.is_array(); }
+inline bool is_table(const Json& json) { return json.is_object(); }
 
 /// diagnose.json; null where there is none.
 Json read_diagnose(const std::filesystem::path& path);

@@ -162,7 +162,7 @@ std::string missing_of(const std::vector<Figure>& figures) {
 }
 
 std::string title_of(const Parts& parts) {
-  if (parts.studies.size() == 1)
+  if (parts.studies.size() == 1 && !parts.studies[0].is_loose)
     return parts.studies[0].title.empty() ? parts.studies[0].name : parts.studies[0].title;
   return "XSA against standard attention";
 }

@@ -50,7 +50,7 @@
     const rows = Math.ceil(panels.length / columns);
     const height = rows * (panelHeight + gapAbove) + legendHeight + 14;
     const inner = height - 50 - legendHeight;
-    const gap = columns > 1 ? Math.min(.12, 66 / width) : 0;
+    const gap = columns > 1 ? Math.min(.12, 76 / width) : 0;
     const share = (1 - gap * (columns - 1)) / columns;
     const layout = {
       ...plotLook(), width, height, hovermode: 'closest', barmode: 'group', bargap: .35,
@@ -88,6 +88,7 @@
       Object.assign(axis, {type: 'log', tickvals: places, ticktext: places.map(text)});
     } else if (panel.x === 'layer') {
       axis.dtick = Math.max(1, Math.ceil(places.length / 10));
+      if (places.length === 1) axis.tickvals = places;
     }
   }
 
