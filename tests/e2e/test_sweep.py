@@ -1,6 +1,7 @@
 """A grid of trainings: resumable, and no point stops another."""
 
 import json
+import shutil
 import signal
 import time
 
@@ -198,3 +199,60 @@ def test_what_is_in_the_folder_is_kept(sweeping):
     (sweeping.folder / "runs" / "notes" / "notes.txt").write_text("precious")
     refused = sweeping("sweep", "sweep.toml", "--name", "notes", expect=2)
     assert "found other files" in refused.stderr
+
+
+def test_overwrite_clears_the_points_of_the_folder_and_nothing_elsewhere(sweeping):
+    sweeping("sweep", "sweep.toml", *SHORT)
+    folder = sweeping.folder / "runs" / "sweep"
+    kept = sweeping.folder / "kept"
+    shutil.copytree(folder / "points" / POINTS[0], kept)
+    before = sorted(path.name for path in kept.iterdir())
+    sweep = read(sweeping)
+    sweep["points"] = [sweep["points"][0] | {"folder": "../../kept"}]  # and three are forgotten
+    (folder / "sweep.json").write_text(json.dumps(sweep))
+    sweeping("sweep", "sweep.toml", *SHORT, "--train.weight_decay=0.2", "--overwrite")
+    assert sorted(path.name for path in kept.iterdir()) == before
+    assert statuses(sweeping) == ["done"] * 4
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"recipe": 3}', '{"recipe": {}}'])
+def test_a_sweep_json_of_others_is_named_and_can_be_overwritten(sweeping, content):
+    folder = sweeping.folder / "runs" / "sweep"
+    folder.mkdir(parents=True)
+    (folder / "sweep.json").write_text(content)
+    refused = sweeping("sweep", "sweep.toml", *SHORT, expect=1).stderr
+    assert "sweep.json: expected what xsa sweep wrote" in refused and "--overwrite" in refused
+    if content == "[]":
+        sweeping("sweep", "sweep.toml", *SHORT, "--overwrite")
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", '{"validation_loss": null, "data_sha256": "0"}']
+)
+def test_a_broken_summary_is_one_points_failure_with_its_remedy(sweeping, content):
+    sweeping("sweep", "sweep.toml", *SHORT)
+    before = results(sweeping, "sweep")
+    summary = sweeping.folder / "runs" / "sweep" / "points" / POINTS[1] / "summary.json"
+    summary.write_text(content)
+    sweeping("sweep", "sweep.toml", *SHORT, expect=1)
+    assert statuses(sweeping) == ["done", "failed", "done", "done"]
+    assert "remove it" in read(sweeping)["points"][1]["error"]
+    summary.unlink()
+    sweeping("sweep", "sweep.toml", *SHORT)
+    assert results(sweeping, "sweep") == before
+
+
+def test_metrics_without_a_number_stop_no_sweep(sweeping):
+    sweeping("sweep", "sweep.toml", *SHORT)
+    point = sweeping.folder / "runs" / "sweep" / "points" / POINTS[1]
+    (point / "summary.json").unlink()
+    with open(point / "metrics.jsonl", "a") as metrics:
+        metrics.write('{"type": "train", "step": 20, "loss": null}\n')
+        metrics.write('{"type": 3, "step": null}\n[]\n')
+    sweeping("sweep", "sweep.toml", *SHORT)
+    assert statuses(sweeping) == ["done"] * 4
+
+
+def test_a_folder_that_cannot_be_made_is_named(sweeping):
+    refused = sweeping("sweep", "sweep.toml", "--output", "text.txt", expect=1).stderr
+    assert "text.txt/sweep: cannot create folder: Not a directory" in refused

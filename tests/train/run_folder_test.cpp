@@ -91,6 +91,13 @@ TEST(Recipe, DifferencesAreNamedWithBothValues) {
                         HasSubstr("model.attention"), Not(HasSubstr("log_every")))));
 }
 
+TEST(Recipe, ThatIsNoneIsNamed) {
+  for (const char* text : {"3", "[]", "null", "{\"model\": 3}"})
+    EXPECT_THAT([&] { check_same_recipe(Json::parse(text), recipe(), "runs/a"); },
+                ThrowsMessage<Error>(AllOf(HasSubstr("runs/a: "), HasSubstr("found "))))
+        << text;
+}
+
 TEST(Recipe, MayDifferInWhatIsReportedAndKept) {
   const Json wanted = recipe([](RunConfig& config) {
     config.train.log_every = 1;

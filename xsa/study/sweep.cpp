@@ -44,14 +44,29 @@ void read_newest(const fs::path& folder, Task& task) {
   for (std::size_t end = text.rfind('\n'); end != std::string::npos && end > 0;) {
     const std::size_t begin = text.rfind('\n', end - 1);
     const Json line = try_parse_json(std::string_view(text).substr(begin + 1, end - begin - 1));
-    if (line.is_object() && line.value("type", "") == "train" && line.contains("step") &&
-        line.contains("loss")) {
-      task.done = line.at("step").get<std::int64_t>();
-      task.loss = line.at("loss").get<double>();
+    const auto at = [&](const char* key) {
+      return line.is_object() ? line.value(key, Json()) : Json();
+    };
+    if (at("type") == "train" && at("step").is_number_integer() && at("loss").is_number()) {
+      task.done = at("step").get<std::int64_t>();
+      task.loss = at("loss").get<double>();
       return;
     }
     end = begin;
   }
+}
+
+/// What a finished run says of itself; nothing where it has not ended.
+std::optional<Json> summary_of(const fs::path& folder) {
+  const fs::path path = folder / "summary.json";
+  if (!fs::exists(path) || !fs::exists(folder / "recipe.json")) return std::nullopt;
+  const Json summary = try_parse_json(read_file(path));
+  check(summary.is_object() && summary.value("validation_loss", Json()).is_number() &&
+            summary.value("data_sha256", Json()).is_string(),
+        path.string(),
+        ": expected a finished run's, with a number validation_loss and a text data_sha256, found "
+        "none; remove it, and the run ends anew from its last checkpoint");
+  return summary;
 }
 
 class Runner {
@@ -60,7 +75,9 @@ class Runner {
       : sweep_(sweep), folder_(std::move(folder)), options_(options) {}
 
   Json run() {
-    fs::create_directories(folder_);
+    std::error_code error;
+    fs::create_directories(folder_, error);
+    check(!error, folder_.string(), ": cannot create folder: ", error.message());
     const train::FolderLock lock(folder_);
     open_folder();
     record_ = {{"name", fs::absolute(folder_).lexically_normal().filename().string()},
@@ -110,14 +127,15 @@ class Runner {
                     "choose another --name");
       return;
     }
-    const Json before = read_json_file(file);
-    if (options_.overwrite) {
-      for (const Json& point : before.at("points"))
-        clear(folder_ / point.at("folder").get<std::string>());
-      return;
-    }
+    if (options_.overwrite) return clear_points();
+    Json before = try_parse_json(read_file(file));
+    for (const char* key : {"recipe", "diagnose"})
+      before = before.is_object() ? before.value(key, Json()) : Json();
+    check(
+        before.is_object(), file.string(),
+        ": expected what xsa sweep wrote, found something else; --overwrite begins the sweep anew");
     Json saved = xsa::to_json(diagnose::DiagnoseConfig());  // an older one lacks newer settings
-    saved.update(before.at("recipe").at("diagnose"));
+    saved.update(before);
     const auto changed = differences(xsa::to_json(sweep_.base.diagnose), saved);
     check_usage(changed.empty(), folder_.string(),
                 ": its points were diagnosed with other settings (diagnose.",
@@ -129,12 +147,15 @@ class Runner {
                  folder_.c_str());
   }
 
-  /// Removes a point's run, nothing else.
-  void clear(const fs::path& point) const {
+  /// Removes the runs of all points, also of those that this sweep no longer has, and nothing else.
+  void clear_points() const {
     std::error_code none;
-    train::clear_run_folder(point);
-    fs::remove(point / ".lock", none);
-    fs::remove(point, none);  // unless others keep files there
+    for (const auto& point : fs::directory_iterator(folder_ / "points", none)) {
+      if (point.is_symlink() || !point.is_directory()) continue;
+      train::clear_run_folder(point);
+      fs::remove(point.path() / ".lock", none);
+      fs::remove(point, none);  // unless others keep files there
+    }
   }
 
   void add(const std::vector<SweepPoint>& points) {
@@ -151,15 +172,23 @@ class Runner {
         if (fs::exists(folder / "recipe.json"))
           train::check_same_recipe(read_json_file(folder / "recipe.json"),
                                    to_json(train::resolve(config)), folder.string());
-        if (fs::exists(folder / "summary.json")) {
-          task.status = "done";
-          task.done = task.steps;
-        } else {
-          read_newest(folder, task);
-        }
+        read_newest(folder, task);
+        if (has_ended(task)) task.done = task.steps;
       }
       tasks_.push_back(std::move(task));
     }
+  }
+
+  /// Whether a run is finished, or finished and broken since: then the point has failed.
+  bool has_ended(Task& task) const {
+    try {
+      if (!summary_of(folder_of(task.point))) return false;
+      task.status = "done";
+    } catch (const Error& error) {
+      task.status = "failed";
+      task.error = error.what();
+    }
+    return true;
   }
 
   void write() {
@@ -177,9 +206,12 @@ class Runner {
   }
 
   std::optional<double> loss_of(const SweepPoint& point) const {
-    const fs::path summary = folder_of(point) / "summary.json";
-    if (!fs::exists(summary)) return std::nullopt;
-    return read_json_file(summary).at("validation_loss").get<double>();
+    try {
+      const auto summary = summary_of(folder_of(point));
+      if (summary) return summary->at("validation_loss").get<double>();
+    } catch (const Error&) {  // the point has failed with this error
+    }
+    return std::nullopt;
   }
 
   /// Where no axis changes the data.
@@ -191,8 +223,7 @@ class Runner {
     std::vector<TrainedText> texts;
     for (const Task& task : tasks_)
       if (task.status == "done")
-        texts.push_back({task.point.name(),
-                         read_json_file(folder_of(task.point) / "summary.json").at("data_sha256")});
+        texts.push_back({task.point.name(), summary_of(folder_of(task.point))->at("data_sha256")});
     study::check_same_text(folder_, sweep_.base.run.data.source, texts);
   }
 
@@ -258,14 +289,13 @@ class Runner {
   void finish(Running& ended, int code) {
     Task& task = ended.task;
     const std::string name = task.point.name();
-    if (code == 0) {
-      task.status = "done";
+    if (code == 0 && has_ended(task) && task.status == "done") {
       task.done = task.steps;
       progress_->print_line(
           cat(name, ": validation loss ", fixed(loss_of(task.point).value_or(NAN), 4)));
     } else {
       task.status = "failed";
-      task.error = ended.child.last_words();
+      if (task.error.empty()) task.error = ended.child.last_words();
       if (code > 128 && task.error.empty())
         task.error = cat("its process was ended by signal ", code - 128,
                          code == 128 + SIGKILL ? ": too little memory?" : "");

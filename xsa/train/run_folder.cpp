@@ -61,10 +61,15 @@ void check_run_folder(const fs::path& folder, bool resume, bool overwrite) {
 void check_same_recipe(const Json& saved, const Json& wanted, const std::string& owner) {
   std::string differences;
   const Json defaults = to_json(RunConfig());
+  check(saved.is_object(), owner,
+        ": expected a recipe with the tables model, data and train, found ", saved.dump());
   for (const auto& [table, settings] : wanted.items()) {
+    const Json saved_settings = saved.value(table, Json::object());
+    check(saved_settings.is_object(), owner, ": its recipe's ", table,
+          ": expected a table of settings, found ", saved_settings.dump());
     for (const auto& [key, value] : settings.items()) {
       const std::string name = table + "." + key;
-      const Json there = saved.value(table, Json::object()).value(key, defaults.at(table).at(key));
+      const Json there = saved_settings.value(key, defaults.at(table).at(key));
       if (there == value || std::count(kMayDiffer.begin(), kMayDiffer.end(), name) > 0) continue;
       differences += cat(differences.empty() ? "" : ", ", name, " (", there.dump(), " there, ",
                          value.dump(), " asked for)");
