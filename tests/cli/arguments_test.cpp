@@ -63,6 +63,17 @@ TEST(Arguments, RefuseANumberOutOfRangeInAFewWords) {
   EXPECT_EQ(usage_error({"eval", "model", "--bootstrap-iters=0", "--threads=2"}), "");
 }
 
+TEST(Arguments, SayWhereTheirHelpIsWhereOneIsMissing) {
+  EXPECT_THAT(usage_error({"sweep"}), HasSubstr("recipe is required; see xsa sweep --help"));
+  EXPECT_THAT(usage_error({"bench"}), HasSubstr("what is required; see xsa bench --help"));
+}
+
+TEST(Arguments, RefuseADeviceOfTwoKindsAndAShareThatIsNoNumber) {
+  EXPECT_THAT(usage_error({"plan", "--mfu=x"}), HasSubstr("--mfu: expected a number, got 'x'"));
+  EXPECT_THAT(usage_error({"plan", "--gpu=h200", "--peak-tflops=1"}), HasSubstr("--gpu"));
+  EXPECT_THAT(usage_error({"sweep", "a.toml", "--seeds=x"}), HasSubstr("a whole number"));
+}
+
 TEST(Arguments, OfNothingShowTheHelpAndExitCodeTwo) {
   const Invocation invocation = parse({});
   EXPECT_FALSE(invocation.command);

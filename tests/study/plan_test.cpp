@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/temp_folder.h"
 #include "xsa/base/error.h"
 
@@ -34,6 +36,7 @@ TEST(Plan, TakesTheFlopsOverWhatTheDevicesReach) {
   EXPECT_FALSE(made.device_memory_bytes);
   EXPECT_DOUBLE_EQ(plan(recipe(), {.gpu = "h100", .mfu = 1}).hours(),
                    made.flops() / 989.4e12 / 3600);
+  EXPECT_EQ(plan(recipe(), {.gpu = "H100"}).peak_tflops, 989.4);
 }
 
 TEST(Plan, SharesAStepsPassesAndSumsGradientsInARing) {
@@ -51,14 +54,61 @@ TEST(Plan, RefusesWhatCannotTrain) {
   };
   EXPECT_THAT(error(recipe(), {.count = 3}), HasSubstr("a divisor of train.accumulation = 4"));
   EXPECT_THAT(error(recipe(), {.gpu = "h10"}), HasSubstr("did you mean"));
-  EXPECT_THAT(error(recipe(), {.mfu = 0}), HasSubstr("--mfu"));
-  EXPECT_THAT(error(recipe(), {.peak_tflops = -1}), HasSubstr("--peak-tflops"));
+  for (const double mfu : {0.0, 1e-300, 1.01, 40.0, double(NAN)})
+    EXPECT_THAT(error(recipe(), {.mfu = mfu}), HasSubstr("--mfu"));
+  for (const double peak : {-1.0, 0.0, 1e-320, double(INFINITY), double(NAN)})
+    EXPECT_THAT(error(recipe(), {.peak_tflops = peak}), HasSubstr("--peak-tflops"));
   train::RunConfig odd = recipe();
   odd.model.head_dim = 33;
   EXPECT_THAT(error(odd, {}), HasSubstr("model.head_dim"));
   odd = recipe();
   odd.train.warmup_steps = 101;
   EXPECT_THAT(error(odd, {}), HasSubstr("train.warmup_steps"));
+}
+
+TEST(Plan, RefusesWhatItCannotCount) {
+  const auto error = [](const std::function<void(train::RunConfig&)>& change) {
+    train::RunConfig config = recipe();
+    change(config);
+    return xsa::testing::error_of<UsageError>([&] { plan(config, {}); });
+  };
+  constexpr std::int64_t kHuge = 8'000'000'000'000'000'000;
+  EXPECT_THAT(error([](auto& c) { c.model.width = 3'000'000'000; }), HasSubstr("parameters"));
+  EXPECT_THAT(error([](auto& c) { c.model.heads = kHuge; }), HasSubstr("parameters"));
+  EXPECT_THAT(error([](auto& c) { c.model.feed_forward_width = kHuge; }), HasSubstr("parameters"));
+  EXPECT_THAT(error([](auto& c) { c.model.layers = 100'000'000; }), HasSubstr("model.layers"));
+  EXPECT_THAT(error([](auto& c) { c.model.context = kHuge; }), HasSubstr("tokens of training"));
+  EXPECT_THAT(error([](auto& c) { c.train.steps = kHuge; }), HasSubstr("tokens of training"));
+  EXPECT_THAT(error([](auto& c) {
+                c.train = {.steps = 1, .batch_size = 1'000'000'000'000, .warmup_steps = 0};
+              }),
+              HasSubstr("activations"));
+}
+
+TEST(Plan, OfManyPassesAndLayersIsMadeAtOnce) {
+  train::RunConfig config = recipe();
+  config.train.accumulation = 1'000'000'000;
+  config.model.layers = 10'000;
+  EXPECT_EQ(plan(config, {}).load.passes, 1'000'000'000);
+}
+
+TEST(Plan, WarnsOfADeviceThatIsAlmostFull) {
+  const auto verdict = [](std::int64_t batch_size) {
+    train::RunConfig config = recipe();
+    config.train.batch_size = batch_size;
+    const Plan made = plan(config, {});
+    std::string text;
+    for (const std::string& line : lines(made)) text += line + "\n";
+    return std::pair(static_cast<double>(made.memory.total()) / 80e9, text);
+  };
+  const auto [some, within] = verdict(6000);
+  EXPECT_LT(some, 0.95);
+  EXPECT_THAT(within, HasSubstr("  within the 74.5 GiB of one H100\n"));
+  const auto [most, close] = verdict(8500);
+  EXPECT_GT(most, 0.95);
+  EXPECT_LE(most, 1);
+  EXPECT_THAT(close, HasSubstr("TOO CLOSE TO the 74.5 GiB of one H100"));
+  EXPECT_THAT(verdict(10000).second, HasSubstr("MORE THAN the 74.5 GiB of one H100"));
 }
 
 TEST(Plan, SaysInItsLinesWhatItsJsonSays) {

@@ -159,7 +159,8 @@ Invocation parse(const std::vector<std::string>& words) {
   CLI::App* sub = add("compare", "train with standard attention and with XSA, and report who wins",
                       kCompareExamples + study::field_help(), compare);
   add_recipe(sub);
-  sub->add_option("--seeds", arguments.seeds, "pairs of trainings; mean and spread are shown");
+  sub->add_option("--seeds", arguments.seeds, "pairs of trainings; mean and spread are shown")
+      ->check(whole_number(1));
   sub = add("train", "train one model", kTrainExamples + study::field_help(), train);
   add_recipe(sub);
   sub->add_flag("--resume", arguments.resume, "continue the run of this name");
@@ -172,7 +173,8 @@ Invocation parse(const std::vector<std::string>& words) {
                   "train on this: a text file, a folder of them, or token shards");
   sub->add_option("--name", arguments.name, "name of the sweep; by default the recipe's");
   sub->add_option("--output", arguments.output, "folder that holds it")->default_str("runs");
-  sub->add_option("--seeds", arguments.seeds, "trainings of each point; mean and spread are shown");
+  sub->add_option("--seeds", arguments.seeds, "trainings of each point; mean and spread are shown")
+      ->check(whole_number(1));
   sub->add_option("--jobs", arguments.jobs, "points trained at once; they share the cores out")
       ->check(whole_number(1))
       ->default_str("1");
@@ -185,7 +187,9 @@ Invocation parse(const std::vector<std::string>& words) {
       ->required();
   sub->add_option("--text", arguments.text, "measure on this text instead of the training text");
   sub->add_option("--tokenizer", arguments.tokenizer, "byte or gpt2; by default the model's own");
-  sub->add_option("--sequences", arguments.sequences, "random sequences")->default_str("1024");
+  sub->add_option("--sequences", arguments.sequences, "random sequences")
+      ->check(whole_number(1))
+      ->default_str("1024");
   sub->add_option("--file", arguments.file, "also write the result to this JSON file");
   sub->add_option("--csv", arguments.csv, "also write it as comma-separated values, heads too");
   sub->add_option("--page", arguments.page,
@@ -218,6 +222,10 @@ Invocation parse(const std::vector<std::string>& words) {
     const auto chosen = app.get_subcommands();
     invocation.text = chosen.empty() ? app.help() : chosen.front()->help("xsa");
     return invocation;
+  } catch (const CLI::RequiredError& error) {
+    const auto chosen = app.get_subcommands();
+    throw UsageError(cat(error.what(), "; see xsa ",
+                         chosen.empty() ? "" : chosen.front()->get_name() + " ", "--help"));
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
   }

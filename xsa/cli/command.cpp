@@ -41,6 +41,16 @@ CLI::Validator whole_number(std::int64_t least) {
   return CLI::Validator(mistake, cat(">= ", least));
 }
 
+CLI::Validator number() {
+  const auto mistake = [](const std::string& text) {
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [read, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && read == end ? "" : cat("expected a number, got '", text, "'");
+  };
+  return CLI::Validator(mistake, "");
+}
+
 CLI::Validator not_empty() {
   const auto mistake = [](const std::string& text) {
     return text.empty() ? "expected a value, got ''" : "";

@@ -54,6 +54,7 @@ std::string in_quotes(std::string_view text);
 
 /// CLI11's checks of a number name the largest there is, which has 309 digits.
 CLI::Validator whole_number(std::int64_t least);
+CLI::Validator number();
 /// A value that a script's empty variable may have made.
 CLI::Validator not_empty();
 

@@ -23,11 +23,16 @@ void add_plan_options(CLI::App& command, Arguments& arguments) {
   command.add_option("--gpus", devices.count, "devices that train together")
       ->check(whole_number(1))
       ->default_str("1");
-  command.add_option("--gpu", devices.gpu, "a100, h100, h200 or b200: their peaks and memory")
-      ->default_str(devices.gpu);
-  command.add_option("--peak-tflops", devices.peak_tflops,
-                     "peak of another device, in 10^12 FLOPs a second");
+  CLI::Option* const gpu =
+      command.add_option("--gpu", devices.gpu, "a100, h100, h200 or b200: their peaks and memory")
+          ->default_str(devices.gpu);
+  command
+      .add_option("--peak-tflops", devices.peak_tflops,
+                  "peak of another device, in 10^12 FLOPs a second")
+      ->check(number())
+      ->excludes(gpu);
   command.add_option("--mfu", devices.mfu, "share of the peak that training reaches")
+      ->check(number())
       ->default_str("0.4");
 }
 

@@ -60,6 +60,22 @@ std::vector<bool> exclusive(const ModelConfig& config) {
   return flags;
 }
 
+constexpr std::int64_t kMaxLayers = 10'000;
+constexpr double kMaxParameters = 1e15;  // and so every count of bytes and FLOPs is exact
+
+/// A bound from above, in floating point, where nothing overflows.
+double most_parameters(const ModelConfig& config) {
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const double width = real(config.width), head_dim = real(config.head_dim);
+  const double inner = config.feed_forward_width > 0 ? real(config.feed_forward_width) : 4 * width;
+  const double keys = real(config.key_heads()) * head_dim;
+  const double matrices =
+      3 * real(config.heads) * head_dim + 2 * keys + 2 * inner + 4 * real(config.gated_norm);
+  const double layer = width * matrices + 2 * keys * real(config.sink_tokens);
+  const double positions = config.position == "learned" ? real(config.context) : 0;
+  return real(config.layers) * layer + width * (2 * real(config.vocab_size) + positions);
+}
+
 }  // namespace
 
 bool ModelConfig::is_exclusive(std::int64_t layer) const {
@@ -84,6 +100,12 @@ void ModelConfig::validate() const {
   check_usage(position != "rope" || head_dim % 2 == 0,
               "model.head_dim: expected an even number, since RoPE turns pairs, got ", head_dim,
               "; give an even one, or model.position = none");
+  check_usage(layers <= kMaxLayers, "model.layers: expected at most ", kMaxLayers, ", got ",
+              layers);
+  const double parameters = most_parameters(*this);
+  check_usage(parameters < kMaxParameters, "model: expected less than ", kMaxParameters,
+              " parameters, got about ", parameters,
+              "; lower model.width, model.heads, model.layers or the other sizes");
   exclusive(*this);
 }
 

@@ -1,7 +1,7 @@
 #include "xsa/study/plan.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cctype>
 #include <cstdio>
 
 #include "xsa/base/error.h"
@@ -13,13 +13,16 @@ namespace xsa::study {
 namespace {
 
 constexpr double kTera = 1e12;
+constexpr double kLeast = 1e-6;  // share of a peak, or 10^12 FLOPs a second: no time is infinite
+constexpr double kSafeShare = 0.95;    // of a device's memory: libraries and fragments take some
 constexpr double kTrainingFactor = 3;  // backward takes twice the forward's FLOPs
 
 const Gpu& find_gpu(const std::string& name) {
   std::vector<std::string> names;
-  std::string known;
+  std::string known, lower = name;
+  std::transform(name.begin(), name.end(), lower.begin(), ::tolower);
   for (const Gpu& gpu : gpus()) {
-    if (gpu.name == name) return gpu;
+    if (gpu.name == lower) return gpu;
     names.emplace_back(gpu.name);
     known += (known.empty() ? "" : ", ") + names.back();
   }
@@ -41,7 +44,8 @@ std::string with_commas(std::int64_t value) {
 }
 
 std::string in_words(double value) {
-  return value >= 1e9   ? format("%.4g billion", value / 1e9)
+  return value >= 1e12  ? format("%.4g trillion", value / 1e12)
+         : value >= 1e9 ? format("%.4g billion", value / 1e9)
          : value >= 1e6 ? format("%.4g million", value / 1e6)
                         : short_count(value);
 }
@@ -52,8 +56,29 @@ std::string counted(std::int64_t count, const char* noun, const char* nouns) {
 
 /// "2.3 days" where "55 hours" would make one count.
 std::string duration(double hours) {
+  constexpr double kDay = 24, kYear = 365 * kDay;
+  if (hours < 1.0 / 60) return format("%.2g seconds", hours * 3600);
   if (hours < 1) return format("%.3g minutes", hours * 60);
-  return hours < 48 ? format("%.3g hours", hours) : format("%.1f days", hours / 24);
+  if (hours < 2 * kDay) return format("%.3g hours", hours);
+  return hours < 2 * kYear ? format("%.1f days", hours / kDay)
+                           : format("%.3g years", hours / kYear);
+}
+
+/// Beyond these, counts of tokens and bytes would overflow.
+void check_countable(const train::RunConfig& config) {
+  constexpr double kMost = 1e17;
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const double pass = real(config.train.batch_size) * real(config.model.context);
+  const double tokens = pass * real(config.train.accumulation) * real(config.train.steps);
+  check_usage(tokens < kMost, "plan: expected less than ", kMost, " tokens of training, got ",
+              tokens, "; lower train.steps, train.accumulation, train.batch_size or model.context");
+  const model::ModelConfig& model = config.model;
+  const double widths = real(model.width) + real(model.inner_width()) + real(model.gated_norm) +
+                        real((model.heads + model.key_heads()) * model.head_dim);
+  const double floats = 16 * pass * real(model.layers) * widths;  // more than any step holds
+  check_usage(floats < kMost, "plan: expected less than ", kMost,
+              " activations of a pass, got about ", floats,
+              "; lower train.batch_size, model.context or the model's sizes");
 }
 
 }  // namespace
@@ -71,11 +96,12 @@ double Plan::hours() const {
 
 Plan plan(const train::RunConfig& recipe, const Devices& devices) {
   const train::RunConfig config = train::resolve(recipe);
-  check_usage(devices.mfu > 0 && devices.mfu <= 1, "--mfu: expected a share in (0, 1], got ",
+  check_countable(config);
+  check_usage(devices.mfu >= kLeast && devices.mfu <= 1, "--mfu: expected a share in (0, 1], got ",
               devices.mfu);
-  check_usage(
-      !devices.peak_tflops || (std::isfinite(*devices.peak_tflops) && *devices.peak_tflops > 0),
-      "--peak-tflops: expected a number above 0");
+  const double peak = devices.peak_tflops.value_or(1);
+  check_usage(peak >= kLeast && peak < 1 / kLeast, "--peak-tflops: expected a number in [", kLeast,
+              ", ", 1 / kLeast, "), in 10^12 FLOPs a second, got ", peak);
   check_usage(devices.count >= 1 && config.train.accumulation % devices.count == 0,
               "--gpus: expected a divisor of train.accumulation = ", config.train.accumulation,
               ", the passes of a step that devices share, got ", devices.count,
@@ -97,6 +123,7 @@ Plan plan(const train::RunConfig& recipe, const Devices& devices) {
   } else {
     const Gpu& gpu = find_gpu(devices.gpu);
     result.peak_tflops = gpu.peak_tflops;
+    result.devices.gpu = gpu.name;
     result.device_memory_bytes = gpu.memory_gb * 1e9;
   }
   result.load = {.rows = config.train.batch_size,
@@ -172,9 +199,13 @@ std::vector<std::string> lines(const Plan& plan) {
   add("", "activations ", bytes(memory.activations), ", other ", bytes(memory.other), ", logits ",
       bytes(memory.most_logits), memory.logits == memory.most_logits ? "" : " at another moment");
   if (plan.device_memory_bytes) {
-    const bool fits = static_cast<double>(memory.total()) <= *plan.device_memory_bytes;
-    add("", fits ? "within" : "MORE THAN", " the ", bytes(*plan.device_memory_bytes), " of one ",
-        device);
+    const double share = static_cast<double>(memory.total()) / *plan.device_memory_bytes;
+    add("",
+        share > 1            ? "MORE THAN"
+        : share > kSafeShare ? "TOO CLOSE TO"
+                             : "within",
+        " the ", bytes(*plan.device_memory_bytes), " of one ", device,
+        share > kSafeShare && share <= 1 ? ": libraries and fragments take some as well" : "");
   }
   if (devices == 1) {
     add("traffic", "none: one device");

@@ -1,6 +1,7 @@
 #include "xsa/study/training_memory.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include "xsa/model/parameters.h"
@@ -16,19 +17,24 @@ class Step {
   Step(const model::ModelConfig& config, const Load& load)
       : config_(config),
         load_(load),
-        specs_(model::parameter_specs(config)),
         tokens_(load.rows * config.context),
         width_(config.width),
         inner_(config.inner_width()),
         heads_width_(config.heads * config.head_dim),
-        qkv_width_(heads_width_ + 2 * config.key_heads() * config.head_dim) {}
+        qkv_width_(heads_width_ + 2 * config.key_heads() * config.head_dim) {
+    for (const model::ParameterSpec& spec : model::parameter_specs(config)) {
+      std::int64_t& size = parameter_bytes_[spec.name] = kFloat;
+      for (const std::int64_t n : spec.sizes) size *= n;
+    }
+  }
 
   TrainingMemory run() {
     now_.weights = parameters("");
     now_.optimizer = 2 * now_.weights;
     now_.other = 2 * tokens_ * kLong;
     if (config_.position == "rope") now_.other += config_.context * config_.head_dim * kFloat;
-    for (std::int64_t pass = 0; pass < load_.passes; ++pass) {
+    // A third pass is as the second.
+    for (std::int64_t pass = 0; pass < std::min<std::int64_t>(load_.passes, 2); ++pass) {
       first_pass_ = pass == 0;
       forward();
       loss();
@@ -51,12 +57,9 @@ class Step {
   /// Bytes of the parameters whose names begin so.
   std::int64_t parameters(const std::string& prefix) const {
     std::int64_t bytes = 0;
-    for (const model::ParameterSpec& spec : specs_) {
-      if (!spec.name.starts_with(prefix)) continue;
-      std::int64_t size = kFloat;
-      for (const std::int64_t n : spec.sizes) size *= n;
-      bytes += size;
-    }
+    for (auto entry = parameter_bytes_.lower_bound(prefix);
+         entry != parameter_bytes_.end() && entry->first.starts_with(prefix); ++entry)
+      bytes += entry->second;
     return bytes;
   }
 
@@ -226,8 +229,8 @@ class Step {
 
   const model::ModelConfig& config_;
   const Load& load_;
-  const std::vector<model::ParameterSpec> specs_;
   const std::int64_t tokens_, width_, inner_, heads_width_, qkv_width_;
+  std::map<std::string, std::int64_t> parameter_bytes_;  // by name
   bool first_pass_ = true;
   TrainingMemory now_, peak_;
 };
