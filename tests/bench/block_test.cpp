@@ -67,7 +67,13 @@ TEST(BlockBench, RefusesWhatMakesNoBlock) {
   EXPECT_THAT(error([](BlockConfig& c) { c.type = "float16"; }), HasSubstr("--dtype"));
   EXPECT_THAT(error([](BlockConfig& c) { c.lengths = {1}; }), HasSubstr("--lengths"));
   EXPECT_THAT(error([](BlockConfig& c) { c.lengths = {}; }), HasSubstr("--lengths"));
+  EXPECT_THAT(error([](BlockConfig& c) { c.lengths = {8, 16, 8}; }), HasSubstr("8 twice"));
   EXPECT_THAT(error([](BlockConfig& c) { c.head_dim = 7; }), HasSubstr("head_dim"));
+  EXPECT_THAT(error([](BlockConfig& c) { c.threads = 100'000'000'000; }), HasSubstr("--threads"));
+  EXPECT_THAT(error([](BlockConfig& c) { c.rounds = 5'000'000'000'000; }), HasSubstr("--rounds"));
+  EXPECT_THAT(error([](BlockConfig& c) { c.batch = c.lengths[0] = 4'294'967'296; }),
+              HasSubstr("--batch"));
+  EXPECT_THAT(error([](BlockConfig& c) { c.width = 100'000'000'000; }), HasSubstr("parameters"));
 }
 
 TEST(BlockBench, ShowsATableWithARatioForEachMeasurement) {

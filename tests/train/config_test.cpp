@@ -68,6 +68,12 @@ TEST(TrainConfig, RefusesAValueOutsideItsFieldsRange) {
               ThrowsMessage<UsageError>(HasSubstr("train.lr: expected a value above 0")));
 }
 
+TEST(TrainConfig, RefusesThreadsThatNoMachineHas) {
+  TrainConfig config;
+  config.threads = 4097;
+  EXPECT_THAT([&] { config.validate(); }, ThrowsMessage<UsageError>(HasSubstr("train.threads")));
+}
+
 TEST(RunConfig, ComesBackFromItsJson) {
   RunConfig config;
   config.model.layers = 7;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <thread>
 
 #include "xsa/base/error.h"
@@ -190,15 +191,28 @@ class Measurement {
 };
 
 void validate(const BlockConfig& config) {
+  constexpr std::int64_t kMaxRounds = 1'000'000, kMaxThreads = 4096;
+  constexpr double kMaxNumbers = 1e15;  // of the input: its sizes do not overflow
   scalar_type(config.type);
   check_usage(!config.lengths.empty(), "--lengths: expected one or more, as 512,1024");
-  for (const std::int64_t length : config.lengths) {
-    check_usage(length >= 2, "--lengths: expected lengths of at least 2, got ", length);
-    model_config(config, length, "exclusive").validate();
+  for (auto length = config.lengths.begin(); length != config.lengths.end(); ++length) {
+    check_usage(*length >= 2, "--lengths: expected lengths of at least 2, got ", *length);
+    check_usage(std::find(config.lengths.begin(), length, *length) == length,
+                "--lengths: expected different ones, got ", *length, " twice");
+    model_config(config, *length, "exclusive").validate();
+    const double numbers = static_cast<double>(config.batch) * static_cast<double>(*length) *
+                           static_cast<double>(config.width);
+    check_usage(numbers < kMaxNumbers, "--batch: expected an input of less than ", kMaxNumbers,
+                " numbers, got batch ", config.batch, " x length ", *length, " x width ",
+                config.width);
   }
-  check_usage(config.batch >= 1 && config.rounds >= 1,
-              "bench block: expected a batch and rounds of at least 1, got ", config.batch, " and ",
-              config.rounds);
+  const auto in = [](const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+    check_usage(value >= least && value <= most, name, ": expected a whole number in [", least,
+                ", ", most, "], got ", value);
+  };
+  in("--batch", config.batch, 1, std::numeric_limits<std::int64_t>::max());
+  in("--rounds", config.rounds, 1, kMaxRounds);
+  in("--threads", config.threads, 0, kMaxThreads);
 }
 
 }  // namespace
@@ -235,12 +249,13 @@ std::string block_table(const Json& result) {
     for (const char* attention : {"standard", "exclusive"})
       fastest = std::max(fastest, figure(each.at(attention).at("tokens_per_s"), "median"));
 
+  const auto rounds = result.at("results").at(0).at("rounds").get<std::int64_t>();
   std::string text =
       cat("One block of width ", result.at("width"), ", ", result.at("heads"), " heads of ",
           result.at("head_dim"), "; batch ", result.at("batch"), ", ",
           result.at("type").get<std::string>(), ", ", result.at("threads"),
-          result.at("threads") == 1 ? " thread" : " threads", "; medians and quartiles of ",
-          result.at("results").at(0).at("rounds"), " rounds\n\n");
+          result.at("threads") == 1 ? " thread" : " threads", "; medians and quartiles of ", rounds,
+          rounds == 1 ? " round\n\n" : " rounds\n\n");
   text += print("%6s  %-16s  %-9s  %-*s  %10s  %10s\n", "length", "", "", static_cast<int>(kBar),
                 "", "tokens/s", "peak");
   for (const Json& each : result.at("results")) {

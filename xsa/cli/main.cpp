@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   } catch (const c10::Error& error) {
     std::string text = error.what_without_backtrace();
     if (text.find("can't allocate memory") != std::string::npos)
-      text = "not enough memory; lower --train.batch_size or the model's sizes (" + text + ")";
+      text = "not enough memory; lower the batch or the model's sizes (" + text + ")";
     return fail(text.c_str(), 1);
   } catch (const std::exception& error) {
     return fail(error.what(), 1);

@@ -20,6 +20,9 @@ void TrainConfig::validate() const {
   apply_json(checked, xsa::to_json(*this), "train");  // the fields' own ranges
   check_usage(warmup_steps <= steps, "train.warmup_steps: expected at most train.steps (", steps,
               "), got ", warmup_steps, "; the peak would never be reached");
+  constexpr std::int64_t kMaxThreads = 4096;  // what starts them ends the program beyond its limits
+  check_usage(threads <= kMaxThreads, "train.threads: expected at most ", kMaxThreads, ", got ",
+              threads, "; 0 takes all cores");
   check_usage(
       eval_tasks.empty() || !eval_task_data.empty(),
       "train.eval_task_data: expected the folder that holds the records of train.eval_tasks "
