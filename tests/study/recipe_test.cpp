@@ -47,6 +47,17 @@ TEST_F(Recipes, AreAlsoWhatARunWroteAsJson) {
   }
 }
 
+TEST_F(Recipes, AreFoundBesideAFolderOfTheirName) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::create_directories(folder_ / "recipes");
+  std::filesystem::create_directories(folder_ / "mine");
+  folder_.write("recipes/mine.toml", "[train]\nsteps = 7\n");
+  std::filesystem::current_path(folder_.path());
+  EXPECT_EQ(load_recipe("mine", {}).run.train.steps, 7);
+  EXPECT_THAT(usage_error([&] { load_recipe("recipes", {}); }), HasSubstr("got 'recipes'"));
+  std::filesystem::current_path(before);
+}
+
 TEST_F(Recipes, AreOverriddenByTheCommandLineInItsOrder) {
   const Recipe recipe =
       load_recipe(write_recipe("[train]\nlr = 1e-3\n"),

@@ -104,6 +104,7 @@ TEST_F(SweepPlan, TakesSeedsAndSettingsFromTheCommandLine) {
   EXPECT_THAT(sweep.seeds, ElementsAre(5));
   EXPECT_EQ(run_config(sweep, first_points(sweep)[0]).train.steps, 9);
   EXPECT_THAT(refusal(kGrid, {{"train.lr", "1"}}), HasSubstr("axis 'lr' of this sweep sets it"));
+  EXPECT_THAT(refusal(kGrid, {{"compare.seeds", "2"}}), HasSubstr("--seeds N"));
 }
 
 TEST_F(SweepPlan, TakesAnotherRecipeAsItsBase) {
@@ -175,7 +176,10 @@ TEST_F(SweepPlan, RefusesWhatItDoesNotKnowWithTheNearestMatch) {
   EXPECT_THAT(with("[5e-4, 1e-3]", "[5e-4, -1]"), HasSubstr("above 0"));
   EXPECT_THAT(with("[5e-4, 1e-3]", "[5e-4, \"1e-3\"]"), HasSubstr("expected a finite number"));
   EXPECT_THAT(with("[5e-4, 1e-3]", "[5e-4, 0.0005]"),
-              HasSubstr("two values with the label '5e-4'"));
+              HasSubstr("the labels '5e-4' and '5e-4' name the same folder"));
+  EXPECT_THAT(with("field = \"train.lr\"\nvalues = [5e-4, 1e-3]",
+                   "settings = [{label = \"a b\"}, {label = \"a/b\"}]"),
+              HasSubstr("the labels 'a b' and 'a/b' name the same folder, 'a-b'"));
   EXPECT_THAT(with("\"exclusive\"", "\"exlusive\""), HasSubstr("did you mean 'exclusive'?"));
   EXPECT_THAT(with("name = \"attention\"", "name = \"lr\""), HasSubstr("two axes"));
   EXPECT_THAT(with("name = \"lr\"", "name = \"a/b\""), HasSubstr("expected letters"));

@@ -1,5 +1,6 @@
 #include "xsa/study/sweep.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "xsa/base/error.h"
@@ -28,8 +29,10 @@ Json planned(const study::Sweep& sweep, const std::vector<study::SweepPoint>& po
                 {"labels", point.labels},
                 {"settings", point.settings},
                 {"seed", point.seed},
-                {"tokens", config.train.steps * config.train.batch_size *
-                               config.train.accumulation * config.model.context}};
+                {"tokens", static_cast<double>(config.train.steps) *
+                               static_cast<double>(config.train.batch_size) *
+                               static_cast<double>(config.train.accumulation) *
+                               static_cast<double>(config.model.context)}};
     if (const std::string fault = fault_of(config); !fault.empty()) row["fault"] = fault;
     list.push_back(row);
   }
@@ -67,22 +70,9 @@ void print_plan(const study::Sweep& sweep, bool json) {
     std::printf("then, with the best %s of these:\n", sweep.reuse_best->of.c_str());
     tokens += print_points(later);
   }
-  std::printf("%zu trainings, %s tokens in all\n", first.size() + later.size(),
+  const std::size_t count = first.size() + later.size();
+  std::printf("%zu %s, %s tokens in all\n", count, count == 1 ? "training" : "trainings",
               short_count(tokens).c_str());
-}
-
-/// "" if no point failed.
-std::string failures(const Json& result) {
-  std::string list;
-  std::size_t failed = 0;
-  for (const Json& point : result.at("points")) {
-    if (point.at("status") != "failed") continue;
-    ++failed;
-    list += cat("\n  ", point.at("folder").get<std::string>(), ": ",
-                point.at("error").get<std::string>());
-  }
-  return failed == 0 ? ""
-                     : cat(failed, " of ", result.at("points").size(), " points failed:", list);
 }
 
 }  // namespace
@@ -91,8 +81,8 @@ void sweep(const Arguments& arguments) {
   std::vector<study::Override> overrides = arguments.overrides;
   if (!arguments.text.empty()) overrides.insert(overrides.begin(), {"data.source", arguments.text});
   const study::Sweep wanted = study::load_sweep(arguments.recipe, overrides, arguments.seeds);
-  if (arguments.dry_run) return print_plan(wanted, arguments.json);
   const std::filesystem::path folder = run_folder(arguments);
+  if (arguments.dry_run) return print_plan(wanted, arguments.json);
   const Json result =
       study::sweep(wanted, folder, {.jobs = arguments.jobs, .overwrite = arguments.overwrite});
   report::write_set_report({folder}, folder / "report.html");
@@ -102,9 +92,12 @@ void sweep(const Arguments& arguments) {
     std::printf("\n%s\nReport: %s\n", report::sweep_table(result, folder).c_str(),
                 (folder / "report.html").c_str());
   }
-  const std::string failed = failures(result);
-  check(failed.empty(), folder.string(), ": ", failed,
-        "\nthe same command tries them again; logs/ has all they said");
+  const Json& points = result.at("points");
+  const auto failed = std::ranges::count_if(
+      points, [](const Json& point) { return point.at("status") == "failed"; });
+  check(failed == 0, folder.string(), ": ", failed, " of ", points.size(),
+        " points failed, each with its error above; the same command tries them again, logs/ has "
+        "all they said");
 }
 
 }  // namespace xsa::cli

@@ -29,7 +29,7 @@ std::vector<fs::path> recipe_folders() {
 }
 
 fs::path find_recipe(const std::string& name) {
-  if (fs::exists(name)) return name;
+  if (fs::exists(name) && !fs::is_directory(name)) return name;  // beside a folder runs/demo, too
   std::vector<std::string> known;
   for (const fs::path& folder : recipe_folders()) {
     const fs::path file = folder / (name + ".toml");
@@ -70,7 +70,9 @@ void apply_tables(Recipe& recipe, const Json& tables, const std::string& file) {
                      known = true;
                      apply_json(config, settings, name);
                    });
-    check_usage(known, file, ": unknown table [", table, "]", did_you_mean(table, table_names()));
+    check_usage(known, file, ": unknown table [", table, "]",
+                table == "sweep" ? ": this is a grid of trainings, for xsa sweep and xsa plan"
+                                 : did_you_mean(table, table_names()));
   }
 }
 

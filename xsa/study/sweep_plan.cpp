@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <set>
 
 #include "xsa/base/error.h"
 #include "xsa/base/suggest.h"
@@ -116,10 +115,12 @@ SweepAxis read_axis(const Json& table, const std::string& where, const Recipe& b
       axis.values.push_back(value);
     }
   }
-  std::set<std::string> seen;
+  std::map<std::string, std::string> label_of_folder;
   for (const SweepValue& value : axis.values) {
-    check_usage(seen.insert(file_name(value.label)).second, here, ": two values with the label '",
-                value.label, "'; every point needs a folder of its own");
+    const auto [other, fresh] = label_of_folder.emplace(file_name(value.label), value.label);
+    check_usage(fresh, here, ": the labels '", other->second, "' and '", value.label,
+                "' name the same folder, '", other->first,
+                "'; make them differ in letters or digits");
     check_settings(base, value.settings, cat(here, ", '", value.label, "'"));
   }
   return axis;
@@ -170,6 +171,8 @@ void check_each_field_once(const Sweep& sweep, const std::vector<Override>& over
     }
   }
   for (const auto& [field, text] : overrides) {
+    check_usage(!field.starts_with("compare."), "--", field,
+                " changes no sweep; --seeds N trains each point N times");
     const auto axis = owner.find(field);
     check_usage(axis == owner.end(), "--", field, ": axis '",
                 axis == owner.end() ? "" : axis->second,
