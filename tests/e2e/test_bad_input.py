@@ -230,4 +230,4 @@ def test_a_diagnosis_of_a_model_whose_tokenizer_nobody_tells(xsa):
 @pytest.mark.parametrize("count", [0, -3])
 def test_a_count_of_sequences_below_1(trained, count):
     error = trained("diagnose", "runs/first", "--sequences", str(count), expect=2).stderr
-    assert "diagnose.sequences" in error
+    assert f"--sequences: expected a whole number of at least 1, got '{count}'" in error
