@@ -213,6 +213,21 @@ TEST(Tables, AverageTheSeedsOfAModelAndGiveNoGainWithoutItsTwin) {
   EXPECT_THAT(table.caption, HasSubstr("No model was scored with both"));
 }
 
+TEST(Tables, OfTasksSayHowFarOtherRecordsWouldMoveTheGain) {
+  Parts parts;
+  parts.evaluations = {evaluated("standard", 0.5, 0.3), evaluated("exclusive", 0.52, 0.31)};
+  for (Evaluated& one : parts.evaluations) {
+    one.tasks["piqa"]["acc_stderr"] = one.attention == "standard" ? 0.03 : 0.06;
+    one.tasks["hellaswag"]["acc_stderr"] = one.attention == "standard" ? 0.04 : 0.08;
+  }
+  const Figure& table = find(figures_of(parts), "Table 2");
+  const auto& errors = table.table.rows.at(4);
+  EXPECT_EQ(shown(errors[1]), "2.50");  // sqrt(3^2 + 4^2) / 2
+  EXPECT_EQ(shown(errors[2]), "5.00");
+  EXPECT_EQ(shown(errors[3]), "5.59");
+  EXPECT_THAT(table.caption, HasSubstr("0.70B: +1.50 ± 5.59 (paper:"));
+}
+
 TEST(Figures, OfTheBlockShowWhatXsaCosts) {
   Parts parts;
   parts.blocks = {{"block.json", Json::parse(R"({"type": "float32", "batch": 2, "results": [

@@ -129,6 +129,14 @@ double average(const std::vector<const Evaluated*>& models, const std::vector<st
   return tasks.empty() ? std::nan("") : sum / static_cast<double>(tasks.size());
 }
 
+/// Of the average of acc, from the tasks' own: how far other records would move it.
+double standard_error(const std::vector<const Evaluated*>& models,
+                      const std::vector<std::string>& tasks) {
+  double sum = 0;
+  for (const std::string& task : tasks) sum += std::pow(mean_score(models, task, "acc_stderr"), 2);
+  return std::sqrt(sum) / static_cast<double>(tasks.size());
+}
+
 std::vector<Model> models_of(const std::vector<Evaluated>& evaluations) {
   std::vector<Model> models;
   for (const Evaluated& one : evaluations) {
@@ -199,22 +207,35 @@ Figure task_table(const std::vector<Evaluated>& evaluations, const char* id,
   add_row(
       "the same, acc_norm of HellaSwag and OpenBookQA",
       [&](const auto& runs) { return average(runs, shared, true); }, false);
+  std::vector<Cell> errors = {{"standard error of the average"}};
   std::string gains;
   for (const Model& model : models) {
     const double gain =
         average(model.exclusive, shared, false) - average(model.standard, shared, false);
-    if (std::isfinite(gain))
-      gains += cat(gains.empty() ? "" : "; ", model.name, ": ", format_number(gain, 2, true));
+    const double standard = standard_error(model.standard, shared);
+    const double exclusive = standard_error(model.exclusive, shared);
+    const double error = std::hypot(standard, exclusive);
+    for (const double of : {standard, exclusive, error}) errors.push_back(number_cell(of, 2));
+    if (!std::isfinite(gain)) continue;
+    gains += cat(gains.empty() ? "" : "; ", model.name, ": ", format_number(gain, 2, true));
+    if (std::isfinite(error)) gains += " ± " + format_number(error, 2);
+  }
+  if (std::any_of(errors.begin(), errors.end(),
+                  [](const Cell& cell) { return std::isfinite(cell.value); })) {
+    errors.resize(figure.table.head.size());
+    figure.table.rows.push_back(errors);
   }
   figure.caption =
       gains.empty() ? "No model was scored with both attentions on the same of the paper's tasks."
                     : cat("Average gain of XSA in points – ", gains,
                           " (paper: +0.26 at 0.7B, +1.03 at 1.4B, +1.36 at 2.7B).");
-  figure.paper = cat(
-      "acc as lm-eval reports it; a model's seeds are averaged. The averages are over those of the "
-      "paper's eight tasks that every model here was scored on",
-      shared.size() == kTasks.size() ? "."
-                                     : ": not all eight, so they are not the paper's average.");
+  figure.paper =
+      cat("acc as lm-eval reports it; a model's seeds are averaged. ±: one standard error over "
+          "records, of a "
+          "gain as if both had been asked different ones. The averages are over those of the "
+          "paper's eight tasks that every model here was scored on",
+          shared.size() == kTasks.size() ? "."
+                                         : ": not all eight, so they are not the paper's average.");
   return figure;
 }
 

@@ -125,7 +125,7 @@ std::map<std::string, std::map<std::string, double>> tasks_of(const Json& result
     if (!figures.is_object()) continue;
     for (const auto& [key, value] : figures.items()) {
       const std::string metric = key.substr(0, key.find(','));  // lm-eval's "acc,none"
-      if (value.is_number() && (metric == "acc" || metric == "acc_norm"))
+      if (value.is_number() && (metric == "acc" || metric == "acc_norm" || metric == "acc_stderr"))
         tasks[task][metric] = value.get<double>();
     }
   }
