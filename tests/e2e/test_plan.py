@@ -7,6 +7,7 @@ import pytest
 from conftest import ROOT
 
 PAPER = sorted((ROOT / "recipes").glob("paper-[0-9]*.toml"))
+SWEEPS = sorted((ROOT / "recipes").glob("paper-sweep-*.toml"))
 
 
 def test_a_plan_is_printed_for_people_and_as_json(xsa):
@@ -31,12 +32,13 @@ def test_what_is_predicted_for_a_training_is_what_it_takes(xsa):
     assert abs(predicted / measured - 1) < 0.02
 
 
-@pytest.mark.parametrize("path", PAPER, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAPER + SWEEPS, ids=lambda path: path.stem)
 def test_the_head_of_a_paper_recipe_says_what_the_plan_says(xsa, path):
     head = [line[1:].strip() for line in path.read_text().splitlines() if line.startswith("#")]
     command = next(line.rstrip(":") for line in head if line.startswith("xsa plan "))
     begin = head.index(command + ":") + 1
-    printed = xsa(*shlex.split(command)[1:]).stdout.splitlines()
+    printed = xsa(*shlex.split(command)[1:]).stdout.split("\n\n")[-1].splitlines()
+    assert "within the" in "".join(printed)
     assert head[begin : begin + len(printed)] == [line.strip() for line in printed]
 
 

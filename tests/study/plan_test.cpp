@@ -111,6 +111,53 @@ TEST(Plan, WarnsOfADeviceThatIsAlmostFull) {
   EXPECT_THAT(verdict(10000).second, HasSubstr("MORE THAN the 74.5 GiB of one H100"));
 }
 
+TEST(PlanOfASweep, CountsEveryTrainingOfEveryPointAndNamesTheLargest) {
+  const xsa::testing::TempFolder folder;
+  const auto file = folder.write("grid.toml", R"(
+[train]
+batch_size = 2
+accumulation = 2
+[sweep]
+seeds = 3
+[[sweep.axes]]
+name = "length"
+settings = [
+  {label = "short", "model.context" = 64},
+  {label = "long", "model.context" = 512, "train.accumulation" = 4},
+]
+[[sweep.axes]]
+name = "lr"
+field = "train.lr"
+values = [1e-3, 2e-3]
+[[sweep.axes]]
+name = "attention"
+field = "model.attention"
+values = ["standard", "exclusive"]
+[sweep.reuse_best]
+of = "lr"
+found_with = {attention = "standard"}
+)");
+  const Sweep sweep = load_sweep(file, {}, {});
+  const SweepPlan made = plan(sweep, {.count = 2});
+  ASSERT_EQ(made.points.size(), 6);  // 2 lengths x (2 rates of the baseline, 1 that is reused)
+  EXPECT_EQ(made.points[0].name, "length=short,lr=1e-3,attention=standard");
+  EXPECT_EQ(made.points[5].name, "length=long,attention=exclusive");
+  EXPECT_EQ(made.largest().plan.context, 512);
+  const double each_short = made.points[0].plan.hours(), each_long = made.points[5].plan.hours();
+  EXPECT_GT(each_long, 16 * each_short);  // as many times the tokens
+  EXPECT_NEAR(made.device_hours(), 2 * 3 * 3 * (each_short + each_long), 1e-12);
+
+  const std::vector<std::string> text = lines(made);
+  EXPECT_THAT(text.front(), HasSubstr("length=short,lr=1e-3,attention=standard"));
+  EXPECT_EQ(text[6], "");
+  EXPECT_THAT(text[7], HasSubstr("18, each on 2 H100s"));
+  const Json json = to_json(made);
+  EXPECT_EQ(json.at("trainings"), 18);
+  EXPECT_EQ(json.at("points").at(1).at("plan").at("steps"), made.points[1].plan.steps);
+  EXPECT_THAT(xsa::testing::error_of<UsageError>([&] { plan(sweep, {.count = 4}); }),
+              HasSubstr("length=short,lr=1e-3,attention=standard: --gpus"));
+}
+
 TEST(Plan, SaysInItsLinesWhatItsJsonSays) {
   const Plan made = plan(recipe(), {.count = 4});
   std::string text;

@@ -11,6 +11,7 @@ const char* const kPlanExamples = R"(Examples:
   xsa plan paper-0.7b --gpus 8                 the paper's smallest model on eight H100s
   xsa plan paper-2.7b --gpus 64 --mfu 0.35 --train.batch_size=4 --train.accumulation=64
   xsa plan my.toml --peak-tflops 0.1 --json    on a device of another kind
+  xsa plan paper-sweep-rates --gpus 8          each training of a sweep, and all together
 
 Checks the recipe as training does and runs nothing. Devices share a step's passes (train.accumulation), each of
 train.batch_size sequences. docs/plan.md says what is counted.
@@ -37,12 +38,18 @@ void add_plan_options(CLI::App& command, Arguments& arguments) {
 }
 
 void plan(const Arguments& arguments) {
-  const study::Plan found = study::plan(resolve(arguments).run, arguments.devices);
-  if (arguments.json) {
-    std::printf("%s\n", study::to_json(found).dump(2).c_str());
-    return;
-  }
-  for (const std::string& line : study::lines(found)) std::printf("%s\n", line.c_str());
+  const auto print = [&](const auto& found) {
+    if (arguments.json) {
+      std::printf("%s\n", study::to_json(found).dump(2).c_str());
+      return;
+    }
+    for (const std::string& line : study::lines(found)) std::printf("%s\n", line.c_str());
+  };
+  if (study::read_recipe_file(arguments.recipe).tables.contains("sweep"))
+    print(study::plan(study::load_sweep(arguments.recipe, arguments.overrides, {}),
+                      arguments.devices));
+  else
+    print(study::plan(resolve(arguments).run, arguments.devices));
 }
 
 }  // namespace xsa::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 
 #include "xsa/base/error.h"
@@ -81,12 +82,59 @@ void check_countable(const train::RunConfig& config) {
               "; lower train.batch_size, model.context or the model's sizes");
 }
 
+std::string bytes(double value) { return short_bytes(value); }
+std::string bytes(std::int64_t value) { return short_bytes(static_cast<double>(value)); }
+
+/// "H100", or "device" where none is named.
+std::string device_name(const Plan& plan) {
+  if (!plan.device_memory_bytes) return "device";
+  std::string name = plan.devices.gpu;
+  std::transform(name.begin(), name.end(), name.begin(), ::toupper);
+  return name;
+}
+
+std::string on_devices(const Plan& plan) {
+  return cat(plan.devices.count, " ", device_name(plan), plan.devices.count == 1 ? "" : "s");
+}
+
+std::string line(const char* label, const auto&... parts) {
+  return cat(format("%-15s", label), parts...);
+}
+
+void add_verdict(const Plan& plan, std::vector<std::string>& lines) {
+  if (!plan.device_memory_bytes) return;
+  const double share = static_cast<double>(plan.memory.total()) / *plan.device_memory_bytes;
+  const bool close = share > kSafeShare && share <= 1;
+  lines.push_back(line("",
+                       share > 1 ? "MORE THAN"
+                       : close   ? "TOO CLOSE TO"
+                                 : "within",
+                       " the ", bytes(*plan.device_memory_bytes), " of one ", device_name(plan),
+                       close ? ": libraries and fragments take some as well" : ""));
+}
+
+std::string speed(const Plan& plan) {
+  return format(" at %g %% of %g TFLOP/s", 100 * plan.devices.mfu, plan.peak_tflops);
+}
+
 }  // namespace
 
 const std::vector<Gpu>& gpus() {
   static const std::vector<Gpu> known = {
       {"a100", 312, 80}, {"h100", 989.4, 80}, {"h200", 989.4, 141}, {"b200", 2250, 180}};
   return known;
+}
+
+double SweepPlan::device_hours() const {
+  double hours = 0;
+  for (const Point& point : points)
+    hours += static_cast<double>(seeds * point.plan.devices.count) * point.plan.hours();
+  return hours;
+}
+
+const SweepPlan::Point& SweepPlan::largest() const {
+  return *std::ranges::max_element(points, {},
+                                   [](const Point& point) { return point.plan.memory.total(); });
 }
 
 double Plan::hours() const {
@@ -136,6 +184,27 @@ Plan plan(const train::RunConfig& recipe, const Devices& devices) {
   return result;
 }
 
+SweepPlan plan(const Sweep& sweep, const Devices& devices) {
+  Sweep once = sweep;
+  once.seeds.resize(1);
+  std::vector<SweepPoint> points = first_points(once);
+  const auto later = later_points(once, [](const SweepPoint&) { return std::nullopt; });
+  points.insert(points.end(), later.begin(), later.end());
+
+  SweepPlan result{.seeds = static_cast<std::int64_t>(sweep.seeds.size())};
+  for (const SweepPoint& point : points) {
+    const std::string name = point.name();
+    SweepPlan::Point& added = result.points.emplace_back();
+    added.name = name.substr(0, name.rfind(",seed="));
+    try {
+      added.plan = plan(run_config(once, point), devices);
+    } catch (const UsageError& error) {
+      throw UsageError(cat(added.name, ": ", error.what()));
+    }
+  }
+  return result;
+}
+
 Json to_json(const Plan& plan) {
   const TrainingMemory& memory = plan.memory;
   Json json = {{"parameters", plan.parameters},
@@ -169,20 +238,24 @@ Json to_json(const Plan& plan) {
   return json;
 }
 
+Json to_json(const SweepPlan& plan) {
+  Json points = Json::array();
+  for (const SweepPlan::Point& point : plan.points)
+    points.push_back({{"name", point.name}, {"plan", to_json(point.plan)}});
+  return {{"trainings", static_cast<std::int64_t>(plan.points.size()) * plan.seeds},
+          {"seeds", plan.seeds},
+          {"most_memory_bytes", plan.largest().plan.memory.total()},
+          {"device_hours", plan.device_hours()},
+          {"points", points}};
+}
+
 std::vector<std::string> lines(const Plan& plan) {
-  const auto bytes = [](auto value) { return short_bytes(static_cast<double>(value)); };
   const auto number = [](auto value) { return in_words(static_cast<double>(value)); };
   const TrainingMemory& memory = plan.memory;
   const std::int64_t devices = plan.devices.count;
-  std::string device = "device";
-  if (plan.device_memory_bytes) {
-    device = plan.devices.gpu;
-    std::transform(device.begin(), device.end(), device.begin(), ::toupper);
-  }
-
   std::vector<std::string> result;
   const auto add = [&](const char* label, const auto&... parts) {
-    result.push_back(cat(format("%-15s", label), parts...));
+    result.push_back(line(label, parts...));
   };
   add("parameters", number(plan.parameters), ", of them ", number(plan.non_embedding_parameters),
       " not of embeddings");
@@ -198,23 +271,42 @@ std::vector<std::string> lines(const Plan& plan) {
       ", optimizer ", bytes(memory.optimizer));
   add("", "activations ", bytes(memory.activations), ", other ", bytes(memory.other), ", logits ",
       bytes(memory.most_logits), memory.logits == memory.most_logits ? "" : " at another moment");
-  if (plan.device_memory_bytes) {
-    const double share = static_cast<double>(memory.total()) / *plan.device_memory_bytes;
-    add("",
-        share > 1            ? "MORE THAN"
-        : share > kSafeShare ? "TOO CLOSE TO"
-                             : "within",
-        " the ", bytes(*plan.device_memory_bytes), " of one ", device,
-        share > kSafeShare && share <= 1 ? ": libraries and fragments take some as well" : "");
-  }
+  add_verdict(plan, result);
   if (devices == 1) {
     add("traffic", "none: one device");
   } else {
     add("traffic", bytes(plan.traffic_bytes_per_step), " a step, sent and received by each of ",
         devices, " devices (fp32 gradients, ring)");
   }
-  add("time", duration(plan.hours()), " on ", devices, " ", device, devices == 1 ? "" : "s",
-      format(" at %g %% of %g TFLOP/s", 100 * plan.devices.mfu, plan.peak_tflops));
+  add("time", duration(plan.hours()), " on ", on_devices(plan), speed(plan));
+  return result;
+}
+
+std::vector<std::string> lines(const SweepPlan& plan) {
+  std::size_t width = 0;
+  double tokens = 0;
+  for (const SweepPlan::Point& point : plan.points) {
+    width = std::max(width, point.name.size());
+    tokens += static_cast<double>(plan.seeds) * point.plan.tokens();
+  }
+  std::vector<std::string> result;
+  for (const SweepPlan::Point& point : plan.points)
+    result.push_back(format("%-*s  %10s a device  %12s", static_cast<int>(width),
+                            point.name.c_str(), bytes(point.plan.memory.total()).c_str(),
+                            duration(point.plan.hours()).c_str()));
+  result.emplace_back();
+
+  const SweepPlan::Point& largest = plan.largest();
+  const auto trainings = static_cast<std::int64_t>(plan.points.size()) * plan.seeds;
+  result.push_back(line("trainings", trainings, ", each on ", on_devices(largest.plan), "; ",
+                        in_words(tokens), " tokens together"));
+  result.push_back(line("memory", "at most ", bytes(largest.plan.memory.total()),
+                        " a device, in fp32: ", largest.name));
+  add_verdict(largest.plan, result);
+  const double hours = plan.device_hours();
+  result.push_back(line("time",
+                        hours < 1000 ? format("%.3g", hours) : with_commas(std::llround(hours)),
+                        " ", device_name(largest.plan), " hours together", speed(largest.plan)));
   return result;
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "xsa/base/json.h"
+#include "xsa/study/sweep_plan.h"
 #include "xsa/study/training_memory.h"
-#include "xsa/train/config.h"
 
 namespace xsa::study {
 
@@ -50,8 +50,25 @@ struct Plan {
 /// UsageError for a recipe that cannot train, and for devices that cannot share its passes evenly.
 Plan plan(const train::RunConfig& recipe, const Devices& devices);
 
+/// What the trainings of a sweep cost, each on all the devices.
+struct SweepPlan {
+  struct Point {
+    std::string name;  // "length=512,attention=standard": seeds apart, which cost the same
+    Plan plan;
+  };
+  std::vector<Point> points;
+  std::int64_t seeds = 1;  // trainings of each point
+  double device_hours() const;
+  const Point& largest() const;  // that takes the most memory
+};
+/// As `plan` of every point. A best value that is reused is counted as the base recipe's.
+SweepPlan plan(const Sweep& sweep, const Devices& devices);
+
 Json to_json(const Plan& plan);
+Json to_json(const SweepPlan& plan);
 /// A line a figure, for people and for the heads of recipes.
 std::vector<std::string> lines(const Plan& plan);
+/// A line a point; then, behind an empty one, those of all together.
+std::vector<std::string> lines(const SweepPlan& plan);
 
 }  // namespace xsa::study
