@@ -16,6 +16,7 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::MadeSweep;
+using ::testing::Not;
 using testing::TempFolder;
 
 Figure find(const std::vector<Figure>& figures, const std::string& number) {
@@ -65,6 +66,16 @@ TEST(Figures, OfLengthsSayWhetherTheMarginGrows) {
               HasSubstr("from 0.0407 at 64 to 0.1307 at 1024, and grows with every step"));
   made.settings[2].margin = 0.02;
   EXPECT_THAT(find(figures_with(made), "Fig. 5").caption, HasSubstr("with 1 of 2 steps"));
+}
+
+TEST(Figures, OfOneSeedSayThatChanceIsNotKnown) {
+  const auto caption = [](const char* kind, const char* number, const auto& seeds) {
+    return find(figures_with({.figure = kind, .seeds = seeds}), number).caption;
+  };
+  const std::vector<std::int64_t> one = {1}, two = {1, 2};
+  EXPECT_THAT(caption("fig4", "Fig. 4", one), HasSubstr("Of one seed"));
+  EXPECT_THAT(caption("variants", "Variants", one), HasSubstr("Of one seed"));
+  EXPECT_THAT(caption("fig4", "Fig. 4", two), Not(HasSubstr("Of one seed")));
 }
 
 TEST(Figures, OfSinksAreBarsWithTheMassesBesideThem) {

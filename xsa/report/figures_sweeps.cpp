@@ -173,7 +173,7 @@ void add_variants(const Study& study, std::vector<Figure>& figures) {
       std::min_element(figure.table.rows.begin(), figure.table.rows.end(),
                        [](const auto& a, const auto& b) { return a[3].value < b[3].value; });
   figure.caption = cat("Lowest: ", (*best)[0].text, " with ", (*best)[1].text, " attention, ",
-                       four((*best)[3].value), " nats a token.");
+                       four((*best)[3].value), " nats a token.", chance_text(study));
   figure.table = without_unknown(figure.table);
   figure.paper =
       "Against the first row: its loss − this row's, seed by seed; above 0 this row is better. "

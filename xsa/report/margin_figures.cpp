@@ -107,6 +107,12 @@ Table without_unknown(const Table& table) {
   return few;
 }
 
+std::string chance_text(const Study& study) {
+  for (const Group& group : study.groups)
+    if (std::max(group.standard.size(), group.exclusive.size()) > 1) return "";
+  return study.groups.empty() ? "" : " Of one seed, so how much is chance is not known.";
+}
+
 Figure start(const Study& study, const char* id, const char* number, const std::string& title) {
   return {slug(cat(id, "-", study.name)), number, title,
           study.title.empty() ? study.name : study.title};
@@ -116,6 +122,7 @@ void add_margin_figure(Figure figure, const Study& study, const char* what,
                        std::vector<Figure>& figures) {
   const auto pairs = pairs_of(study);
   if (figure.caption.empty()) figure.caption = ahead_text(pairs, what);
+  figure.caption += chance_text(study);
   figure.table =
       without_unknown(margin_table(pairs, study.axes.empty() ? "" : study.axes[0].second));
   figure.columns = 2;

@@ -29,6 +29,9 @@ void add_search_figure(const Study& study, std::vector<Figure>& figures);
 /// Without the columns in which nothing is known, as p values of few seeds.
 Table without_unknown(const Table& table);
 
+/// What a caption adds where no setting has two seeds.
+std::string chance_text(const Study& study);
+
 /// A figure of this study: number, title, and id ("fig4" -> "fig4-rates").
 Figure start(const Study& study, const char* id, const char* number, const std::string& title);
 
