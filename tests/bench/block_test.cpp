@@ -40,6 +40,19 @@ TEST(BlockBench, MeasuresEveryLengthForwardAndWithBackward) {
   EXPECT_EQ(result.at("results").at(2).at("length"), 16);
 }
 
+TEST(BlockBench, DividesTheTimeWithXsaByTheTimeWithout) {
+  BlockConfig config = tiny();
+  config.rounds = 1;  // its medians are the one measurement
+  const Json result = measure_block(config);
+  for (const Json& each : result.at("results")) {
+    const auto rate = [&](const char* attention) {
+      return each.at(attention).at("tokens_per_s").at("median").get<double>();
+    };
+    EXPECT_NEAR(each.at("time_ratio").at("median").get<double>(),
+                rate("standard") / rate("exclusive"), 1e-9);
+  }
+}
+
 // q, k, v, z, lse, c: what standard attention keeps is what the exclusion needs.
 TEST(BlockBench, FindsTheSameMemoryWithXsaAsWithout) {
   for (const char* type : {"float32", "bfloat16"}) {

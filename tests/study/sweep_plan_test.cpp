@@ -136,6 +136,7 @@ TEST_F(SweepPlan, ReusesTheBestOfTheBaselineForEachValueOfTheOtherAxes) {
   for (const SweepPoint& point : first) EXPECT_EQ(point.labels.at("attention"), "standard");
 
   const auto later = later_points(sweep, [](const SweepPoint& point) -> std::optional<double> {
+    EXPECT_EQ(point.labels.at("attention"), "standard");
     const bool small = point.labels.at("size") == "small";
     if (small && point.labels.at("lr") == "1")  // the lowest mean, but one seed failed
       return point.seed == 1337 ? std::optional(0.1) : std::nullopt;

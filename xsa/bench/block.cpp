@@ -79,17 +79,20 @@ class Block {
     return model::peak_tensor_bytes() - before + own_bytes_;
   }
 
-  void check_finite(const at::Tensor& tokens, const at::Tensor& gradient,
-                    const std::string& what) const {
+  /// The output, after it and the gradients were seen to be finite.
+  at::Tensor checked_run(const at::Tensor& tokens, const at::Tensor& gradient,
+                         const std::string& what) const {
     const auto finite = [&](const at::Tensor& tensor, const std::string& name) {
       check(at::isfinite(tensor).all().item<bool>(), "bench block: ", what, ": ", name,
             " has values that are not finite; the times mean nothing");
     };
-    finite(run(tokens, gradient), "the output");
+    at::Tensor out = run(tokens, gradient);
+    finite(out, "the output");
     if (gradient.defined())
       for (const model::NamedTensor& parameter : gpt_.parameters())
         finite(parameter.tensor.grad(), "the gradient of " + parameter.name);
     release();
+    return out;
   }
 
  private:
@@ -168,7 +171,11 @@ class Measurement {
       ratios.push_back(seconds[1] / seconds[0]);
       if (progress_.update) progress_.update(++done_, total(), what);
     }
-    for (const Block& block : blocks) block.check_finite(tokens, gradient, what);
+    check(!at::equal(blocks[0].checked_run(tokens, gradient, what),
+                     blocks[1].checked_run(tokens, gradient, what)),
+          "bench block: ", what,
+          ": the output is the same with XSA and without, so one of the two "
+          "was measured twice");
     const auto figures = [&](std::size_t i) -> Json {
       return {{"tokens_per_s", spread(rates[i])}, {"peak_bytes", peaks[i]}};
     };
