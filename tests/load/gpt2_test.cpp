@@ -248,6 +248,22 @@ TEST(Load, RefusesACheckpointThatIsNotItsRecipes) {
               AllOf(HasSubstr("transformer.wte.weight"), HasSubstr("[257,32]")));
 }
 
+/// As where an older release's settings stand beside weights that have sinks.
+TEST(Load, RefusesACheckpointWithMoreThanItsRecipesModel) {
+  model::ModelConfig config;
+  config.vocab_size = 257, config.layers = 1, config.width = 16, config.sink_tokens = 2;
+  const model::Gpt model(config, 3);
+  Json recipe = {{"model", to_json(config)}};
+  const TempFolder whole, folder;
+  save(whole, model, recipe);
+  EXPECT_NO_THROW(load(whole.path()));
+  recipe["model"].erase("sink_tokens");
+  save(folder, model, recipe);
+  EXPECT_THAT(
+      error_of([&] { load(folder.path()); }),
+      AllOf(HasSubstr("step-000000"), HasSubstr("got 'transformer.h.0.attn.sink_key' too")));
+}
+
 TEST(Load, TakesOnlyATokenizerThatTheModelKnows) {
   const TempFolder folder;
   write_folder(folder.path(), small_config(), random_tensors(small_config()));

@@ -34,6 +34,7 @@ Loaded from_checkpoint(const fs::path& path) {
           Json(data.shape).dump());
     parameter.tensor.copy_(to_float(data, reader.folder().string()));
   }
+  check_no_others(reader.model(), model.parameters(), reader.folder().string());
   const Json settings = reader.recipe().value("data", Json::object());
   return {std::move(model), settings.value("tokenizer", ""), reader.recipe(), {}};
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -29,6 +30,14 @@ at::Tensor to_float(const checkpoint::TensorData& data, const std::string& file)
   check(value.isfinite().all().item<bool>(), file, ": '", data.name,
         "' holds NaN or infinity; the file is damaged, or its training diverged");
   return value;
+}
+
+void check_no_others(const checkpoint::SafetensorsFile& file,
+                     const std::vector<model::NamedTensor>& parameters, const std::string& where) {
+  for (const checkpoint::TensorData& data : file.tensors())
+    check(std::ranges::any_of(parameters, [&](const auto& each) { return each.name == data.name; }),
+          where, ": expected the parameters of its recipe's model alone, got '", data.name,
+          "' too: its recipe.json is another model's, or lacks settings that this release knows");
 }
 
 }  // namespace xsa::load
