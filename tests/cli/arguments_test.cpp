@@ -54,12 +54,15 @@ TEST(Arguments, RefuseAMissingValue) {
 TEST(Arguments, RefuseANumberOutOfRangeInAFewWords) {
   EXPECT_EQ(usage_error({"eval", "model", "--batch-size", "0"}),
             "--batch-size: expected a whole number of at least 1, got '0'");
-  for (const char* flag : {"--batch-size", "--batch-tokens", "--limit", "--threads"})
+  for (const char* flag : {"--batch-size", "--batch-tokens", "--limit"})
     for (const char* value : {"-3", "0", "many", "1.5", "99999999999999999999"})
       EXPECT_EQ(usage_error({"eval", "model", cat(flag, "=", value)}),
                 cat(flag, ": expected a whole number of at least 1, got '", value, "'"));
   EXPECT_THAT(usage_error({"eval", "model", "--bootstrap-iters=-1"}), HasSubstr("at least 0"));
-  EXPECT_THAT(usage_error({"generate", "model", "--threads=-1"}), HasSubstr("at least 0"));
+  for (const char* const command : {"generate", "diagnose", "eval"})
+    for (const char* const value : {"-1", "4097", "4294967297"})
+      EXPECT_THAT(usage_error({command, "model", cat("--threads=", value)}),
+                  HasSubstr("--threads: expected a whole number from"));
   EXPECT_EQ(usage_error({"eval", "model", "--bootstrap-iters=0", "--threads=2"}), "");
 }
 

@@ -56,6 +56,14 @@ def test_a_program_without_its_recipes_says_where_it_looked(xsa):
     assert f"none found in recipes or {xsa.folder / 'recipes'}" in done.stderr
 
 
+def test_a_name_that_cannot_be_saved(xsa):
+    name = b"text-\xff.txt".decode(errors="surrogateescape")
+    (xsa.folder / name).write_text(made_text(60_000))
+    for setting in ("--data.source", "--train.eval_texts"):
+        error = train(xsa, f"{setting}={name}", expect=2)
+        assert f"{setting[2:]}: expected UTF-8" in error and "another name" in error
+
+
 def test_a_text_too_short_for_one_batch(xsa):
     (xsa.folder / "short.txt").write_text("to be or not to be")
     assert "at least 513 tokens" in train(xsa, "--text", "short.txt", expect=2)

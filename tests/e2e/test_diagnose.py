@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+from gpt2_folder import tensors, write_gpt2, write_safetensors
 
 QUANTITIES = [
     "value_cosine",
@@ -62,6 +63,24 @@ def test_two_results_do_not_share_a_file(trained):
     words = ("diagnose", "runs/run", "--sequences", 1, "--file", "one", "--csv", "./one")
     assert "--csv: ./one is what --file writes" in trained(*words, expect=2).stderr
     assert not (trained.folder / "one").exists()
+
+
+def test_what_is_not_finite_is_told(xsa):
+    folder = write_gpt2(xsa.folder / "gpt2", vocabulary=257)
+    arrays = tensors(layers=2, width=16, context=64, seed=1, vocabulary=257)
+    arrays["transformer.h.0.attn.c_attn.weight"] *= 1e25
+    write_safetensors(folder / "model.safetensors", arrays)
+    words = ("--tokenizer", "byte", "--text", "text.txt", "--sequences", 1, "--threads", 1)
+    done = xsa("diagnose", folder, *words, "--json")
+    assert json.loads(done.stdout)["layers"][0]["attention_diagonal"] is None
+    assert "layer 0: own key is not finite" in done.stderr
+    assert "1 train sequence of 64 tokens" in xsa("diagnose", folder, *words).stdout
+
+
+def test_a_result_is_shown_before_its_files_are_written(trained):
+    words = ("diagnose", "runs/run", "--sequences", 1, "--csv", "/dev/full")
+    done = trained(*words, expect=1)
+    assert "/dev/full" in done.stderr and "removed" in done.stdout
 
 
 def test_a_training_diagnoses_itself_as_the_command_does(trained):

@@ -20,6 +20,10 @@ struct Parallel {
   std::function<void(std::int64_t count, const Task& task)> run;
 };
 
+/// More than any machine that this runs on has cores. Far more end the process: OpenMP cannot start
+/// them.
+inline constexpr std::int64_t kMostThreads = 4096;
+
 /// One worker: the calling thread.
 Parallel serial();
 

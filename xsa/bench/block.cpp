@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "xsa/base/error.h"
+#include "xsa/base/parallel.h"
 #include "xsa/base/progress.h"
 #include "xsa/base/signals.h"
 #include "xsa/base/system.h"
@@ -198,7 +199,7 @@ class Measurement {
 };
 
 void validate(const BlockConfig& config) {
-  constexpr std::int64_t kMaxRounds = 1'000'000, kMaxThreads = 4096;
+  constexpr std::int64_t kMaxRounds = 1'000'000;
   constexpr double kMaxNumbers = 1e15;  // of the input: its sizes do not overflow
   scalar_type(config.type);
   check_usage(!config.lengths.empty(), "--lengths: expected one or more, as 512,1024");
@@ -219,7 +220,7 @@ void validate(const BlockConfig& config) {
   };
   in("--batch", config.batch, 1, std::numeric_limits<std::int64_t>::max());
   in("--rounds", config.rounds, 1, kMaxRounds);
-  in("--threads", config.threads, 0, kMaxThreads);
+  in("--threads", config.threads, 0, kMostThreads);
 }
 
 }  // namespace

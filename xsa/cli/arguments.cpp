@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "xsa/base/error.h"
+#include "xsa/base/parallel.h"
 #include "xsa/base/suggest.h"
 #include "xsa/base/system.h"
 
@@ -190,6 +191,8 @@ Invocation parse(const std::vector<std::string>& words) {
   sub->add_option("--sequences", arguments.sequences, "random sequences")
       ->check(whole_number(1))
       ->default_str("1024");
+  sub->add_option("--threads", arguments.threads, "CPU threads; 0: all cores")
+      ->check(whole_number(0, kMostThreads));
   sub->add_option("--file", arguments.file, "also write the result to this JSON file");
   sub->add_option("--csv", arguments.csv, "also write it as comma-separated values, heads too");
   sub->add_option("--page", arguments.page,

@@ -29,16 +29,19 @@ std::string in_quotes(std::string_view text) {
   return result + "'";
 }
 
-CLI::Validator whole_number(std::int64_t least) {
-  const auto mistake = [least](const std::string& text) {
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
+  const bool is_open = most == std::numeric_limits<std::int64_t>::max();
+  const std::string range =
+      is_open ? cat("of at least ", least) : cat("from ", least, " to ", most);
+  const auto mistake = [=](const std::string& text) {
     std::int64_t value = 0;
     const char* const end = text.data() + text.size();
     const auto [read, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc() && read == end && value >= least
+    return error == std::errc() && read == end && value >= least && value <= most
                ? ""
-               : cat("expected a whole number of at least ", least, ", got '", text, "'");
+               : cat("expected a whole number ", range, ", got '", text, "'");
   };
-  return CLI::Validator(mistake, cat(">= ", least));
+  return CLI::Validator(mistake, is_open ? cat(">= ", least) : cat("in [", least, ", ", most, "]"));
 }
 
 CLI::Validator number() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,8 +35,9 @@ struct Arguments {
   std::string file, csv, page;      // --file, --csv, --page: where diagnose writes
   std::optional<std::string> name;  // --name: of the run
   std::optional<std::int64_t> seeds, sequences;
-  std::int64_t jobs = 1;   // --jobs: points of a sweep at once
-  study::Devices devices;  // of plan
+  std::int64_t jobs = 1;     // --jobs: points of a sweep at once
+  std::int64_t threads = 0;  // --threads: of diagnose; 0: all cores
+  study::Devices devices;    // of plan
   bool resume = false, overwrite = false, json = false, dry_run = false;
   std::vector<study::Override> overrides;
 };
@@ -53,7 +55,8 @@ void flush_standard_output();
 std::string in_quotes(std::string_view text);
 
 /// CLI11's checks of a number name the largest there is, which has 309 digits.
-CLI::Validator whole_number(std::int64_t least);
+CLI::Validator whole_number(std::int64_t least,
+                            std::int64_t most = std::numeric_limits<std::int64_t>::max());
 CLI::Validator number();
 /// A value that a script's empty variable may have made.
 CLI::Validator not_empty();

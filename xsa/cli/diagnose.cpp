@@ -1,6 +1,9 @@
 #include "xsa/diagnose/diagnose.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -10,6 +13,7 @@
 #include "xsa/cli/output_file.h"
 #include "xsa/load/load.h"
 #include "xsa/report/diagnosis.h"
+#include "xsa/report/metrics.h"
 #include "xsa/train/trainer.h"
 
 namespace xsa::cli {
@@ -40,10 +44,10 @@ std::string cell(const Json& value) {
 
 void print_table(const Json& result) {
   std::printf(
-      "%s attention, %lld %s sequences of %lld tokens; means over heads, tokens and sequences\n\n",
+      "%s attention, %lld %s sequence%s of %lld tokens; means over heads, tokens and sequences\n\n",
       result.at("attention").get<std::string>().c_str(),
       static_cast<long long>(result.at("sequences").get<std::int64_t>()),
-      result.at("split").get<std::string>().c_str(),
+      result.at("split").get<std::string>().c_str(), result.at("sequences") == 1 ? "" : "s",
       static_cast<long long>(result.at("context").get<std::int64_t>()));
   std::string head = "layer";
   for (const Column& column : kColumns) {
@@ -61,6 +65,22 @@ void print_table(const Json& result) {
       "on, with the own\nvalue v. Own key, first key, sinks: their shares of the attention. "
       "Removed: "
       "|y - z|^2 / |y|^2.\n");
+}
+
+void print(const Json& result, bool json) {
+  if (json) {
+    std::printf("%s\n", result.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    print_table(result);
+  }
+}
+
+void warn_of_gaps(const Json& result, const Warnings& warnings) {
+  for (const Json& layer : result.at("layers"))
+    for (const Column& column : kColumns)
+      if (!std::isfinite(report::number_at(layer, column.key)))
+        warnings(cat("layer ", layer.at("layer").dump(), ": ", column.title,
+                     " is not finite and left out: the model's activations go beyond fp32"));
 }
 
 void check_files(const Arguments& arguments, const std::string& source) {
@@ -81,6 +101,7 @@ void check_files(const Arguments& arguments, const std::string& source) {
 }  // namespace
 
 void diagnose(const Arguments& arguments) {
+  if (arguments.threads > 0) at::set_num_threads(static_cast<int>(arguments.threads));
   const load::Loaded loaded = load::load(arguments.target);
   study::Recipe recipe;
   if (!loaded.recipe.is_null()) recipe.run = train::run_config_from_json(loaded.recipe);
@@ -104,15 +125,13 @@ void diagnose(const Arguments& arguments) {
   Json result = diagnose::diagnose(loaded.model, diagnose::split_of(dataset, recipe.diagnose),
                                    recipe.diagnose);
   result["tokenizer"] = recipe.run.data.tokenizer;
+  warn_of_gaps(result, warnings);
   result["warnings"] = *warnings.list;
+  print(result, arguments.json);
+  // What was measured has been shown, whatever becomes of the files.
   if (!arguments.file.empty()) write_json_file(arguments.file, result);
   if (!arguments.csv.empty()) atomic_write(arguments.csv, report::diagnosis_csv(result));
   if (!arguments.page.empty()) report::write_diagnosis(result, arguments.target, arguments.page);
-  if (arguments.json) {
-    std::printf("%s\n", result.dump(2).c_str());
-  } else {
-    print_table(result);
-  }
 }
 
 }  // namespace xsa::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "xsa/base/error.h"
+#include "xsa/base/parallel.h"
 #include "xsa/cli/command.h"
 #include "xsa/cli/eval_model.h"
 #include "xsa/cli/output_file.h"
@@ -166,7 +167,7 @@ std::function<void()> declare_eval(CLI::App& command) {
       ->check(whole_number(0))
       ->capture_default_str();
   command.add_option("--threads", arguments->threads, "default: one a core")
-      ->check(whole_number(1));
+      ->check(whole_number(1, kMostThreads));
   command.add_option("--tokenizer", arguments->tokenizer,
                      "gpt2 or byte; default: the model's own, without a model gpt2");
   command.add_option(

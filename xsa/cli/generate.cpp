@@ -11,6 +11,7 @@
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
+#include "xsa/base/parallel.h"
 #include "xsa/base/progress.h"
 #include "xsa/base/signals.h"
 #include "xsa/cli/command.h"
@@ -246,7 +247,7 @@ std::function<void()> declare_generate(CLI::App& command) {
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->default_str("float32");
   command.add_option("--threads", options->threads, "CPU threads; 0: all cores")
-      ->check(whole_number(0));
+      ->check(whole_number(0, kMostThreads));
   command.add_flag("--no-prompt", options->no_prompt, "print only what is new");
   command.add_flag("--json", options->json, "print texts, ids and timing as JSON, at the end");
   return [options] { run(*options); };

@@ -14,6 +14,7 @@
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
+#include "xsa/base/parallel.h"
 #include "xsa/base/progress.h"
 #include "xsa/cli/command.h"
 #include "xsa/text/stream_encoder.h"
@@ -154,8 +155,8 @@ void decode_stream(Input& input, const text::Tokenizer& tokenizer) {
 }
 
 void run(const Options& options) {
-  check_usage(options.threads >= 0, "--threads: expected at least 1, or 0 for all cores, got ",
-              options.threads);
+  check_usage(options.threads >= 0 && options.threads <= kMostThreads, "--threads: expected 1 to ",
+              kMostThreads, ", or 0 for all cores, got ", options.threads);
   const std::unique_ptr<text::Tokenizer> tokenizer = text::make_tokenizer(options.tokenizer);
   Input input(options.file);
   try {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "xsa/base/error.h"
+#include "xsa/base/parallel.h"
 #include "xsa/base/suggest.h"
 #include "xsa/data/byte_stream.h"
 #include "xsa/data/corpus_folder.h"
@@ -39,7 +40,7 @@ void check_config(const CorpusConfig& config, const text::Tokenizer& tokenizer) 
   };
   within("--shard-tokens", config.shard_tokens, kLeastShardTokens, 2'000'000'000);
   within("--max-row-mib", config.max_row_mib, 1, 2047);
-  within("--threads", config.threads, 0, 1024);
+  within("--threads", config.threads, 0, kMostThreads);
   within("--save-mib", config.save_mib, 1, 1'000'000);
   check_usage(config.validation_fraction >= 0 && config.validation_fraction <= 0.5,
               "--validation-fraction: expected 0 to 0.5, got ", config.validation_fraction);

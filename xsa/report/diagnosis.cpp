@@ -54,7 +54,9 @@ std::string tile(const Json& diagnosis, const char* key, std::string_view label)
 std::string setting(const Json& diagnosis) {
   const auto count = [&](const char* key) { return format_number(number_at(diagnosis, key), 0); };
   return cat(diagnosis.value("attention", "–"), " attention · ", count("sequences"), " ",
-             diagnosis.value("split", "train"), " sequences of ", count("context"), " tokens");
+             diagnosis.value("split", "train"),
+             number_at(diagnosis, "sequences") == 1 ? " sequence" : " sequences", " of ",
+             count("context"), " tokens");
 }
 
 /// The table of means for who reads without scripts.

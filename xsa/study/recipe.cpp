@@ -118,6 +118,14 @@ Recipe recipe_over_bases(const RecipeFile& file, int bases_left) {
 
 void apply_override(Recipe& recipe, const Override& setting) {
   const auto& [name, text] = setting;
+  try {
+    (void)Json(text).dump();  // as recipe.json will hold it
+  } catch (const Json::exception&) {
+    const std::string seen =
+        Json(text).dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+    throw UsageError(cat(name, ": expected UTF-8, got ", seen,
+                         " with other bytes; give what it names another name"));
+  }
   const bool known = in_its_table(
       recipe, name, [&, &text = text](auto& config, const std::string& key, const char* table) {
         apply_text(config, key, text, table);

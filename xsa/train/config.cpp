@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "xsa/base/parallel.h"
+
 namespace xsa::train {
 namespace {
 
@@ -20,8 +22,7 @@ void TrainConfig::validate() const {
   apply_json(checked, xsa::to_json(*this), "train");  // the fields' own ranges
   check_usage(warmup_steps <= steps, "train.warmup_steps: expected at most train.steps (", steps,
               "), got ", warmup_steps, "; the peak would never be reached");
-  constexpr std::int64_t kMaxThreads = 4096;  // what starts them ends the program beyond its limits
-  check_usage(threads <= kMaxThreads, "train.threads: expected at most ", kMaxThreads, ", got ",
+  check_usage(threads <= kMostThreads, "train.threads: expected at most ", kMostThreads, ", got ",
               threads, "; 0 takes all cores");
   check_usage(
       eval_tasks.empty() || !eval_task_data.empty(),
