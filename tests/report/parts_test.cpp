@@ -65,6 +65,31 @@ TEST(ReadParts, TakesWhatIsNamedTwiceOnce) {
   EXPECT_THAT(parts.problems, IsEmpty());
 }
 
+TEST(ReadParts, NamesAGroupOfRunsByWhatTheyShare) {
+  const std::map<std::string, std::string> names = {
+      {"demo/standard-seed1", "804K, demo"},
+      {"points/lr=1e-3,attention=exclusive,seed=1337", "804K, lr=1e-3"},
+      {"attention=exclusive,size=big,seed=2", "804K, size=big"},
+      {"seedling-standards", "804K, seedling-standards"}};
+  for (const auto& [path, name] : names) {
+    const TempFolder folder;
+    testing::write_made_run(folder / path, "standard", 1, 2.0);
+    EXPECT_EQ(read_parts({folder / path}).studies.at(0).groups.at(0).labels,
+              (Labels{{"model", name}}));
+  }
+}
+
+/// The first run is read first, and does not know yet.
+TEST(ReadParts, KnowsASizeFromAnyRunOfAGroup) {
+  const TempFolder folder;
+  testing::write_made_run(folder / "exclusive-seed1", "exclusive", 1, 2.0);
+  testing::write_made_run(folder / "standard-seed1", "standard", 1, 2.0);
+  fs::remove(folder / "exclusive-seed1/summary.json");
+  const Parts parts = read_parts({folder.path()});
+  ASSERT_EQ(parts.studies.at(0).groups.size(), 1u);
+  EXPECT_TRUE(parts.studies[0].groups[0].labels[0].second.starts_with("804K, "));
+}
+
 TEST(ReadParts, NamesADamagedPartAndKeepsTheOthers) {
   const TempFolder folder;
   testing::write_sweep(folder.path(), {});

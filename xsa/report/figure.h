@@ -13,7 +13,9 @@ namespace xsa::report {
 /// A curve, points or bars. `low` and `high`, if any, are the ends of error bars.
 struct Trace {
   std::string name;
-  std::string style;  // "standard", "exclusive", "margin", or "0", "1", ...: colour, dash, marker
+  /// "standard", "exclusive", "margin", or "0", "1", ...: colour, dash, marker. "standard:1" has
+  /// another marker.
+  std::string style;
   std::vector<Json> x;
   std::vector<double> y, low, high;
   std::string kind = "line";  // or "thin" (no markers), "points" (no line), "bar"
@@ -26,6 +28,10 @@ struct Panel {
   bool from_zero = false;
   std::vector<std::vector<double>> heat;  // [layers][heads], in the place of traces
 };
+
+/// The style of the i-th of several lines beside those of the attentions, whose colours are 0
+/// and 1.
+inline std::string line_style(std::size_t i) { return std::to_string(i + 2); }
 
 /// One choice of what a figure shows.
 struct View {

@@ -103,8 +103,7 @@ View sizes_view(const std::vector<const Group*>& pairs) {
                 true};
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     view.panels.push_back(size_panel(*pairs[i]));
-    margins.traces.push_back(
-        margin_curve(*pairs[i], pairs.size() == 1 ? "margin" : std::to_string(i)));
+    margins.traces.push_back(margin_curve(*pairs[i], pairs.size() == 1 ? "margin" : line_style(i)));
   }
   view.panels.push_back(margins);
   return view;

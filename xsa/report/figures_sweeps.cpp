@@ -74,10 +74,11 @@ std::vector<Panel> along_axis(const Study& study, const char* loss_kind, const c
   const auto rests = rests_of(study, 0);
   for (std::size_t i = 0; i < rests.size(); ++i) {
     const std::string suffix = rests[i].empty() ? "" : ", " + rests[i];
-    Trace margin{"margin" + suffix, rests.size() == 1 ? "margin" : std::to_string(i)};
+    Trace margin{"margin" + suffix, rests.size() == 1 ? "margin" : line_style(i)};
     for (const std::string_view attention : kAttentions) {
       const std::string style(attention);
-      Trace loss{(style == "standard" ? style : "XSA") + suffix, style};
+      Trace loss{(style == "standard" ? style : "XSA") + suffix,
+                 i == 0 ? style : cat(style, ":", i)};
       loss.kind = loss_kind;
       for (const Group& group : study.groups)
         if (rest_of(group.labels, 0) == rests[i])
@@ -224,7 +225,7 @@ void add_search_figure(const Study& study, std::vector<Figure>& figures) {
               axis.is_numeric ? "log" : "category"};
   std::string best;
   for (const std::string& rest : rests_of(study, last)) {
-    Trace trace{rest, std::to_string(panel.traces.size())};
+    Trace trace{rest, line_style(panel.traces.size())};
     std::string lowest;
     double loss = std::numeric_limits<double>::infinity();
     for (const Group& group : study.groups) {

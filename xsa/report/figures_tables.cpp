@@ -49,8 +49,7 @@ Figure block_figure(const NamedJson& block) {
   for (std::size_t m = 0; m < modes.size(); ++m) {
     Panel speed{cat("speed, ", modes[m]), "length", "tokens/s", {}, "log", true};
     Panel peak{cat("peak memory, ", modes[m]), "length", "MiB", {}, "log", true};
-    const std::string style_of_mode = std::to_string(m + 2);  // no colour of an attention's
-    Trace ratio{modes[m], style_of_mode}, share{modes[m], style_of_mode};
+    Trace ratio{modes[m], line_style(m)}, share{modes[m], line_style(m)};
     for (const std::string_view attention : kAttentions) {
       const std::string style(attention), name = style == "standard" ? style : "XSA";
       Trace tokens{name, style}, bytes{name, style};

@@ -122,7 +122,7 @@ void add_margin_figure(Figure figure, const Study& study, const char* what,
                        std::vector<Figure>& figures) {
   const auto pairs = pairs_of(study);
   if (figure.caption.empty()) figure.caption = ahead_text(pairs, what);
-  figure.caption += chance_text(study);
+  if (!pairs.empty()) figure.caption += chance_text(study);
   figure.table =
       without_unknown(margin_table(pairs, study.axes.empty() ? "" : study.axes[0].second));
   figure.columns = 2;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <regex>
 #include <set>
 
 #include "xsa/base/error.h"
@@ -91,6 +92,19 @@ void add_run(Study& study, const Labels& labels, Run run) {
 double size_of(const Run& run) {
   const double others = number_at(run.record.summary, "non_embedding_parameters");
   return std::isfinite(others) ? others : number_at(run.record.summary, "parameters");
+}
+
+/// The name of a run's folder without attention and seed: "lr=1e-3" of
+/// "lr=1e-3,attention=standard,seed=1"; where that is nothing, as of "standard-seed1", the name of
+/// the folder around it.
+std::string kind_of(const Run& run) {
+  const fs::path folder = fs::absolute(run.record.folder).lexically_normal();
+  const std::string name = folder.filename().string();
+  static const std::regex kAttentionOrSeed(
+      "(^|[-,])(attention=)?(standard|exclusive)(?=[-,]|$)|(^|[-,])seed=?[0-9]+(?=[-,]|$)");
+  std::string kind = std::regex_replace(name, kAttentionOrSeed, "");
+  while (kind.starts_with('-') || kind.starts_with(',')) kind.erase(0, 1);
+  return kind.empty() ? folder.parent_path().filename().string() : kind;
 }
 
 /// What runs share that differ in attention and seed alone.
@@ -254,19 +268,20 @@ class Reader {
     if (run) loose_.push_back(std::move(*run));
   }
 
-  /// Runs of one recipe are a group; its name is its size and, where sizes repeat, the first run's.
+  /// Runs of one recipe are a group; its name is its size and what its runs' names share.
   void group_loose() {
     Study study;
     study.name = "runs";
     study.is_loose = true;
     study.axes = {{"model", "model"}};
-    std::map<std::string, Labels> labels;
+    std::map<std::string, std::pair<double, std::string>> found;
+    for (const Run& run : loose_) {
+      const auto entry = found.try_emplace(likeness(run.recipe), size_of(run), kind_of(run)).first;
+      if (!std::isfinite(entry->second.first)) entry->second.first = size_of(run);
+    }
     for (Run& run : loose_) {
-      const auto [entry, is_first] = labels.try_emplace(likeness(run.recipe));
-      if (is_first)
-        entry->second = {{"model", size_text(size_of(run)) + ", " +
-                                       fs::absolute(run.record.folder).filename().string()}};
-      add_run(study, entry->second, std::move(run));
+      const auto& [size, name] = found.at(likeness(run.recipe));
+      add_run(study, {{"model", size_text(size) + ", " + name}}, std::move(run));
     }
     parts_.studies.push_back(std::move(study));
   }

@@ -7,8 +7,10 @@
   const panelHeight = 250, gapAbove = 62, legendHeight = 34;
 
   function look(style) {
-    if (style === 'standard') return {color: colour('standard'), dash: 'dash', symbol: 'circle'};
-    if (style === 'exclusive') return {color: colour('exclusive'), dash: 'solid', symbol: 'diamond'};
+    const [kind, number] = style.split(':');
+    const symbol = number && symbols[Number(number) % 6];
+    if (kind === 'standard') return {color: colour('standard'), dash: 'dash', symbol: symbol || 'circle'};
+    if (kind === 'exclusive') return {color: colour('exclusive'), dash: 'solid', symbol: symbol || 'diamond'};
     if (style === 'margin') return {color: colour('neutral'), dash: 'solid', symbol: 'square'};
     const i = Number(style);
     return {color: colour('series-' + (i % 6)), dash: dashes[i % 6], symbol: symbols[i % 6]};
@@ -32,7 +34,7 @@
       showlegend: !named.has(trace.name), error_y: errorBars(trace, colour('ink')), hovertemplate: '%{y:.4~f}<extra>' + '%{fullData.name}' + '</extra>',
     };
     named.add(trace.name);
-    if (trace.kind === 'bar') return {...shared, type: 'bar', marker: {color, pattern: {shape: trace.style === 'standard' ? '/' : '', solidity: .2, fillmode: 'overlay', fgcolor: colour('card')}}};
+    if (trace.kind === 'bar') return {...shared, type: 'bar', marker: {color, pattern: {shape: trace.style.startsWith('standard') ? '/' : '', solidity: .2, fillmode: 'overlay', fgcolor: colour('card')}}};
     const thin = trace.kind === 'thin';
     const error = shared.error_y && {...shared.error_y, color};
     return {...shared, error_y: error, type: 'scatter', mode: thin ? 'lines' : trace.kind === 'points' ? 'markers' : 'lines+markers', opacity: thin ? .45 : 1,
