@@ -9,7 +9,7 @@ class Sabotage:
     file: str
     text: str
     replacement: str
-    program: str  # the test program, or the file of tests/e2e, that must turn red
+    program: str  # the test program that must turn red
 
 
 SABOTAGES = [
@@ -364,38 +364,73 @@ SABOTAGES = [
         "test_bench",
     ),
     Sabotage(
-        "a-child-outlives-its-sweep",
-        "xsa/study/child.cpp",
-        "::prctl(PR_SET_PDEATHSIG, SIGKILL);",
-        "::prctl(PR_SET_PDEATHSIG, 0);",
-        "tests/e2e/test_sweep.py",
+        "a-value-is-its-own-pair",
+        "xsa/diagnose/diagnose.cpp",
+        "return squares(documents.sum(unit)) - squares(unit);",
+        "return squares(documents.sum(unit));",
+        "test_diagnose",
     ),
     Sabotage(
-        "jobs-that-share-no-cores",
-        "xsa/study/sweep.cpp",
-        "cores / options_.jobs",
-        "cores",
-        "tests/e2e/test_sweep.py",
+        "first-key-seen-through-a-window",
+        "xsa/diagnose/diagnose.cpp",
+        "if (window_ > 0)",
+        "if (false)",
+        "test_diagnose",
     ),
     Sabotage(
-        "one-failure-ends-the-sweep",
-        "xsa/study/sweep.cpp",
-        "task.status = \"failed\";\n      if (task.error",
-        "throw Error(name);\n      if (task.error",
-        "tests/e2e/test_sweep.py",
+        "removed-share-of-lengths",
+        "xsa/diagnose/diagnose.cpp",
+        "own_norm, y_norm).square()),",
+        "own_norm, y_norm)),",
+        "test_diagnose",
     ),
     Sabotage(
-        "texts-not-compared",
-        "xsa/study/sweep.cpp",
-        "    check_same_text();\n    return record_;",
-        "    return record_;",
-        "tests/e2e/test_sweep.py",
+        "interval-of-the-normal-law",
+        "xsa/report/margin.cpp",
+        "student_t95(freedom) * error",
+        "1.96 * error",
+        "test_report",
     ),
     Sabotage(
-        "overwrite-keeps-the-points",
-        "xsa/study/sweep.cpp",
-        "train::clear_run_folder(point);",
-        "(void)point;",
-        "tests/e2e/test_sweep.py",
+        "losses-of-seeds-without-a-partner",
+        "xsa/report/margin_figures.cpp",
+        "return !others.contains(loss.first);",
+        "return others.empty() && loss.first < 0;",
+        "test_report",
+    ),
+    Sabotage(
+        "strength-learned-from-one",
+        "xsa/model/parameters.cpp",
+        "specs.push_back({attention + \"strength\", {config.heads}, config.strength, 0});",
+        "specs.push_back({attention + \"strength\", {config.heads}, 1, 0});",
+        "test_model",
+    ),
+    Sabotage(
+        "gate-without-its-sigmoid",
+        "xsa/model/decoder.cpp",
+        "attended.mul_(block.gate(normed).sigmoid_());",
+        "attended.mul_(block.gate(normed));",
+        "test_model",
+    ),
+    Sabotage(
+        "tensors-of-another-model",
+        "xsa/load/load.cpp",
+        "  check_no_others(reader.model(), model.parameters(), reader.folder().string());\n",
+        "",
+        "test_load",
+    ),
+    Sabotage(
+        "events-of-a-lost-course",
+        "xsa/train/tensorboard.cpp",
+        "static_cast<std::uintmax_t>(offset) ? offset : 0;",
+        "static_cast<std::uintmax_t>(offset) ? static_cast<std::int64_t>(size) : 0;",
+        "test_train",
+    ),
+    Sabotage(
+        "event-checksum-unmasked",
+        "xsa/train/tensorboard.cpp",
+        "std::rotr(crc32c(bytes), 15) + 0xa282ead8u",
+        "crc32c(bytes)",
+        "test_train",
     ),
 ]
