@@ -11,6 +11,7 @@ cannot rot. Slow: each sabotage rebuilds what depends on its file. Standard libr
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -40,8 +41,13 @@ def copy_tree():
             target.unlink()
 
 
+def is_end_to_end(program):
+    return program.endswith(".py")
+
+
 def build(programs):
-    command = ["ninja", "-C", str(SCRATCH / "build"), *programs]
+    targets = {"xsa" if is_end_to_end(program) else program for program in programs}
+    command = ["ninja", "-C", str(SCRATCH / "build"), *sorted(targets)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -61,9 +67,19 @@ def run(program):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     command = [SCRATCH / "build/bin" / program, "--gtest_brief=1"]
+    if is_end_to_end(program):
+        command = [ROOT / ".setup/python", "-m", "pytest", "-x", "-p", "no:cacheprovider"]
+        command.append(SCRATCH / program)
+    environment = os.environ | {"XSA_BIN": str(SCRATCH / "build/bin/xsa")}
     try:
         result = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=900, check=False
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return 1, "it hung"
@@ -80,8 +96,8 @@ def verdict(sabotage):
         if result.returncode:
             return "compiler", "it does not build: mend the sabotage"
         code, output = run(sabotage.program)
-        failed = [line.split()[3] for line in output.splitlines() if "[  FAILED  ] " in line]
-        return ("red", failed[0].rstrip(",") if failed else "crash") if code else ("SURVIVED", "")
+        failed = re.search(r"^(?:\[  FAILED  \] |FAILED \S*::)([\w./]+)", output, re.M)
+        return ("red", failed[1] if failed else "crash") if code else ("SURVIVED", "")
     finally:
         target.write_text(intact, encoding="utf-8")
 

@@ -9,7 +9,7 @@ class Sabotage:
     file: str
     text: str
     replacement: str
-    program: str  # the test program that must turn red
+    program: str  # the test program, or the file of tests/e2e, that must turn red
 
 
 SABOTAGES = [
@@ -432,5 +432,40 @@ SABOTAGES = [
         "std::rotr(crc32c(bytes), 15) + 0xa282ead8u",
         "crc32c(bytes)",
         "test_train",
+    ),
+    Sabotage(
+        "a-child-outlives-its-sweep",
+        "xsa/study/child.cpp",
+        "::prctl(PR_SET_PDEATHSIG, SIGKILL);",
+        "::prctl(PR_SET_PDEATHSIG, 0);",
+        "tests/e2e/test_sweep.py",
+    ),
+    Sabotage(
+        "jobs-that-share-no-cores",
+        "xsa/study/sweep.cpp",
+        "cores / options_.jobs",
+        "cores",
+        "tests/e2e/test_sweep.py",
+    ),
+    Sabotage(
+        "one-failure-ends-the-sweep",
+        "xsa/study/sweep.cpp",
+        "task.status = \"failed\";\n      if (task.error",
+        "throw Error(name);\n      if (task.error",
+        "tests/e2e/test_sweep.py",
+    ),
+    Sabotage(
+        "texts-not-compared",
+        "xsa/study/sweep.cpp",
+        "    check_same_text();\n    return record_;",
+        "    return record_;",
+        "tests/e2e/test_sweep.py",
+    ),
+    Sabotage(
+        "overwrite-keeps-the-points",
+        "xsa/study/sweep.cpp",
+        "train::clear_run_folder(point);",
+        "(void)point;",
+        "tests/e2e/test_sweep.py",
     ),
 ]

@@ -6,6 +6,7 @@ import signal
 import time
 
 import pytest
+from conftest import made_text
 from test_interrupt import timeless, wait_for, weights
 
 SWEEP = """
@@ -256,3 +257,11 @@ def test_metrics_without_a_number_stop_no_sweep(sweeping):
 def test_a_folder_that_cannot_be_made_is_named(sweeping):
     refused = sweeping("sweep", "sweep.toml", "--output", "text.txt", expect=1).stderr
     assert "text.txt/sweep: cannot create folder: Not a directory" in refused
+
+
+def test_a_text_that_changed_between_two_points_is_an_error(sweeping):
+    sweeping("sweep", "sweep.toml", *SHORT)
+    shutil.rmtree(sweeping.folder / "runs" / "sweep" / "points" / POINTS[2])
+    (sweeping.folder / "text.txt").write_text(made_text(60_000, seed=2))
+    failed = sweeping("sweep", "sweep.toml", *SHORT, expect=1).stderr
+    assert f"{POINTS[2]} was trained on another text than {POINTS[0]}" in failed
