@@ -57,8 +57,10 @@ def test_the_damaged_part_is_named_and_spoils_nothing(page):
 
 def test_each_figure_has_its_csv(page):
     for each in page.result["figures"]:
-        text = (page.folder / "csv" / f"{each['id']}.csv").read_bytes().decode()
-        assert text == each["csv"] and text.count("\r\n") > 1
+        for end, csv in each["csvs"].items():
+            text = (page.folder / "csv" / f"{each['id']}{end}").read_bytes().decode()
+            assert text == csv and text.count("\r\n") > 1
+    assert "-table.csv" in figure(page.result, "Fig. 3")["csvs"]
 
 
 def test_one_run_is_enough_and_no_path_is_a_usage_error(page):

@@ -13,7 +13,7 @@ TEST(Csv, HasALineAPointWithFieldsQuotedWhereNeeded) {
   trace.low = {2.25, std::nan("")};
   trace.high = {2.75, std::nan("")};
   figure.views = {{"all", {{"loss", "learning rate", "nats", {trace}}}}};
-  EXPECT_EQ(csv_of(figure),
+  EXPECT_EQ(csvs_of(figure).at(".csv"),
             "view,panel,series,learning rate,value,low,high\r\n"
             "all,loss,\"XSA, \"\"late\"\"\",0.001,2.5,2.25,2.75\r\n"
             "all,loss,\"XSA, \"\"late\"\"\",none,,,\r\n");
@@ -24,7 +24,7 @@ TEST(Csv, OfHeadsNamesLayerAndHead) {
   panel.heat = {{0.5, 0.25}};
   Figure figure{"heads", "Fig. 1"};
   figure.views = {{"", {panel}}};
-  EXPECT_EQ(csv_of(figure),
+  EXPECT_EQ(csvs_of(figure).at(".csv"),
             "view,panel,series,head,value,low,high\r\n"
             ",standard,layer 0,0,0.5,,\r\n,standard,layer 0,1,0.25,,\r\n");
 }
@@ -32,7 +32,13 @@ TEST(Csv, OfHeadsNamesLayerAndHead) {
 TEST(Csv, OfATableHasPlainNumbers) {
   Figure figure{"table2", "Table 2"};
   figure.table = {{"task", "gain"}, {{{"piqa"}, number_cell(-1.25, 1, true)}}};
-  EXPECT_EQ(csv_of(figure), "task,gain\r\npiqa,-1.25\r\n");
+  EXPECT_EQ(csvs_of(figure).at(".csv"), "task,gain\r\npiqa,-1.25\r\n");
+  figure.views = {{"", {{"loss", "rate", "nats"}}}};
+  EXPECT_EQ(csvs_of(figure).at("-table.csv"), "task,gain\r\npiqa,-1.25\r\n");
+  figure.table.rows[0][1] = chance_cell(2e-5);
+  EXPECT_EQ(shown(figure.table.rows[0][1]), "< 0.0001");
+  EXPECT_EQ(csvs_of(figure).at("-table.csv"), "task,gain\r\npiqa,2e-05\r\n");
+  EXPECT_EQ(to_json(figure)["table"]["rows"][0][1], 2e-5);
 }
 
 TEST(Cells, AreShownAsPeopleReadThem) {
@@ -48,7 +54,7 @@ TEST(FigureCsv, IsKnownByItsHead) {
   plot.views = {{"", {{"loss", "rate", "nats"}}}};
   Figure table{"table2", "Table 2", "", ""};
   table.table = {{"task", "7K: standard"}, {{{"piqa"}, number_cell(0.5, 2)}}};
-  for (const Figure& figure : {plot, table}) EXPECT_TRUE(is_figure_csv(csv_of(figure)));
+  for (const Figure& figure : {plot, table}) EXPECT_TRUE(is_figure_csv(csvs_of(figure).at(".csv")));
   for (const char* const other : {"", "mine\r\n", "view,panel,series,", "task,mine\n"})
     EXPECT_FALSE(is_figure_csv(other)) << other;
 }

@@ -34,7 +34,7 @@ TEST(SetPage, ShowsEveryFigureWithItsButtonsAndWhatThePaperSays) {
   EXPECT_THAT(page,
               AllOf(HasSubstr("Fig. 4 · Loss against learning rate"),
                     HasSubstr("paper, 1.3B: four learning rates"), Not(HasSubstr("No data here"))));
-  for (const char* const format : {"svg", "png", "csv"})
+  for (const char* const format : {".svg", ".png", ".csv"})
     EXPECT_EQ(count(page, std::string("data-save=\"") + format + "\""), 5u) << format;
   EXPECT_THAT(page, Not(HasSubstr("{{")));
 }
@@ -84,13 +84,16 @@ TEST(SetReports, WriteTheDataOfEachFigure) {
   const TempFolder folder;
   testing::write_sweep(folder / "rates", {});
   const SetReport report = read_set({folder / "rates"});
-  write_csvs(report, folder / "csv");
-  EXPECT_THAT(read_file(folder / "csv/fig4-rates.csv"),
+  const auto files = csv_files(report, "csv");
+  EXPECT_THAT(files.at("csv/fig4-rates.csv"),
               HasSubstr("final validation loss,standard,0.001,2.22,2.21,2.23\r\n"));
+  EXPECT_THAT(files.at("csv/fig4-rates-table.csv"),
+              ::testing::StartsWith("learning rate,seeds,standard,standard ±,XSA,XSA ±,margin"));
+  for (const auto& [path, csv] : files) EXPECT_TRUE(is_figure_csv(csv)) << path;
   const Json json = to_json(report);
   for (const Json& figure : json.at("figures"))
-    EXPECT_EQ(read_file(folder / ("csv/" + figure["id"].get<std::string>() + ".csv")),
-              figure["csv"].get<std::string>());
+    for (const auto& [end, csv] : figure["csvs"].items())
+      EXPECT_EQ(files.at("csv/" + figure["id"].get<std::string>() + end), csv);
 }
 
 TEST(SweepTable, HasARowASettingAndNamesThePointsThatAreNotDone) {

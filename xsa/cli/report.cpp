@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "xsa/base/error.h"
+#include "xsa/base/file.h"
 #include "xsa/base/json.h"
 #include "xsa/cli/command.h"
 #include "xsa/cli/output_file.h"
@@ -76,9 +77,9 @@ void check_outputs(const Options& options, const fs::path& output,
   std::vector<Output> outputs = {{"--output", output}};
   rule.flag = "--csv";
   rule.is_ours = report::is_figure_csv;
-  for (const report::Figure& figure : report.figures) {
-    outputs.emplace_back("--csv", report::csv_path(options.csv, figure));
-    check_output_file(outputs.back().second, rule);
+  for (const auto& [path, csv] : report::csv_files(report, options.csv)) {
+    outputs.emplace_back("--csv", path);
+    check_output_file(path, rule);
   }
   check_distinct(outputs);
 }
@@ -94,7 +95,8 @@ void run(const Options& options) {
   const fs::path output = output_of(options);
   check_outputs(options, output, report);
   report::write_set_page(report, output);
-  if (!options.csv.empty()) report::write_csvs(report, options.csv);
+  if (!options.csv.empty())
+    for (const auto& [path, csv] : report::csv_files(report, options.csv)) atomic_write(path, csv);
   Json result = report::to_json(report);
   for (const Json& problem : result["problems"])
     std::fprintf(stderr, "warning: %s\n", problem.get<std::string>().c_str());

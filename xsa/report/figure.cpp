@@ -53,6 +53,20 @@ std::string x_text(const Json& x) {
   return x.is_string() ? x.get<std::string>() : "";
 }
 
+std::string table_csv(const Table& table) {
+  std::vector<std::string> head = table.head;
+  for (std::size_t i = 1; i < head.size(); ++i)
+    if (head[i] == "±") head[i] = head[i - 1] + " ±";  // each column has a name of its own
+  std::string csv = line_of(head);
+  for (const auto& row : table.rows) {
+    std::vector<std::string> fields;
+    for (const Cell& cell : row)
+      fields.push_back(std::isfinite(cell.value) ? digits(cell.value) : cell.text);
+    csv += line_of(fields);
+  }
+  return csv;
+}
+
 double at(const std::vector<double>& values, std::size_t i) {
   return i < values.size() ? values[i] : std::numeric_limits<double>::quiet_NaN();
 }
@@ -67,6 +81,15 @@ std::string panel_csv(const std::string& view, const Panel& panel) {
     for (std::size_t head = 0; head < panel.heat[layer].size(); ++head)
       csv += line_of({view, panel.title, "layer " + std::to_string(layer), std::to_string(head),
                       digits(panel.heat[layer][head]), "", ""});
+  return csv;
+}
+
+std::string views_csv(const Figure& figure) {
+  const Panel& first = figure.views[0].panels.at(0);
+  std::string csv = line_of(
+      {"view", "panel", "series", first.heat.empty() ? first.x : "head", "value", "low", "high"});
+  for (const View& view : figure.views)
+    for (const Panel& panel : view.panels) csv += panel_csv(view.label, panel);
   return csv;
 }
 
@@ -98,7 +121,7 @@ Json panel_json(const Panel& panel) {
 Cell number_cell(double value, int decimals, bool sign) { return {"", value, decimals, sign}; }
 
 Cell chance_cell(double p) {
-  if (std::isfinite(p) && p < 1e-4) return {"< 0.0001"};
+  if (std::isfinite(p) && p < 1e-4) return {"< 0.0001", p};
   return number_cell(p, 4);
 }
 
@@ -106,30 +129,19 @@ std::string shown(const Cell& cell) {
   return cell.decimals < 0 ? cell.text : format_number(cell.value, cell.decimals, cell.sign);
 }
 
-std::string csv_of(const Figure& figure) {
-  if (figure.views.empty()) {
-    std::string csv = line_of(figure.table.head);
-    for (const auto& row : figure.table.rows) {
-      std::vector<std::string> fields;
-      for (const Cell& cell : row)
-        fields.push_back(cell.decimals < 0 ? cell.text : digits(cell.value));
-      csv += line_of(fields);
-    }
-    return csv;
-  }
-  const Panel& first = figure.views[0].panels.at(0);
-  std::string csv = line_of(
-      {"view", "panel", "series", first.heat.empty() ? first.x : "head", "value", "low", "high"});
-  for (const View& view : figure.views)
-    for (const Panel& panel : view.panels) csv += panel_csv(view.label, panel);
-  return csv;
+std::map<std::string, std::string> csvs_of(const Figure& figure) {
+  std::map<std::string, std::string> csvs;
+  if (!figure.views.empty()) csvs[".csv"] = views_csv(figure);
+  if (!figure.table.rows.empty() || figure.views.empty())
+    csvs[figure.views.empty() ? ".csv" : "-table.csv"] = table_csv(figure.table);
+  return csvs;
 }
 
 bool is_figure_csv(std::string_view beginning) {
   const std::string_view head = beginning.substr(0, beginning.find("\r\n"));
   return head.size() < beginning.size() &&
          (head.starts_with("view,panel,series,") || head.starts_with(",attention,seeds,") ||
-          head.starts_with("task,"));
+          head.starts_with("task,") || head.find(",seeds,standard,") != std::string_view::npos);
 }
 
 Json to_json(const Figure& figure) {
@@ -146,11 +158,12 @@ Json to_json(const Figure& figure) {
     for (const auto& row : figure.table.rows) {
       Json cells = Json::array();
       for (const Cell& cell : row)
-        cells.push_back(cell.decimals < 0 ? Json(cell.text) : short_number(cell.value));
+        cells.push_back(cell.decimals < 0 && !std::isfinite(cell.value) ? Json(cell.text)
+                                                                        : short_number(cell.value));
       json["table"]["rows"].push_back(cells);
     }
   }
-  json["csv"] = csv_of(figure);
+  json["csvs"] = csvs_of(figure);
   return json;
 }
 

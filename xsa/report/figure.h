@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,7 @@ struct View {
   std::vector<Panel> panels;
 };
 
-/// A text, or a number as people read it.
+/// A text, or a number as people read it; a text with a number stands for it.
 struct Cell {
   std::string text;
   double value = std::numeric_limits<double>::quiet_NaN();
@@ -68,8 +69,9 @@ struct Figure {
   Table table;
 };
 
-/// The data of the figure's panels, or of its table where it has none; RFC 4180.
-std::string csv_of(const Figure& figure);
+/// A figure's data as files of comma-separated values (RFC 4180), by the ends of their names: its
+/// panels' as ".csv" and its table as "-table.csv", or ".csv" where it is a table alone.
+std::map<std::string, std::string> csvs_of(const Figure& figure);
 
 /// Whether a file with this beginning is some figure's CSV.
 bool is_figure_csv(std::string_view beginning);

@@ -130,9 +130,13 @@ void add_loss_figures(const Parts& parts, std::vector<Figure>& figures) {
     if (!pairs.empty()) figure.views.push_back(sizes_view(pairs));
     if (study.figure.empty()) add_single_views(study, pairs, figure.views);
     if (figure.views.empty()) continue;
-    figure.paper =
-        "paper, 0.7B, 1.4B, 2.7B: the margin appears early and does not close (no figures known "
-        "here).";
+    if (pairs.empty()) {
+      figure.caption = "No finished runs differ in attention alone, so there is no margin.";
+    } else {
+      figure.paper =
+          "paper, 0.7B, 1.4B, 2.7B: the margin appears early and does not close (no figures known "
+          "here).";
+    }
     add_margin_figure(std::move(figure), study, "sizes", figures);
     figures.back().columns = 4;
     add_search_figure(study, figures);

@@ -24,9 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string button(const char* format, const char* label, std::size_t figure) {
+/// `end`: of the name of the file that it saves.
+std::string button(const char* end, const char* label, std::size_t figure) {
   return element("button", label,
-                 cat("type=\"button\" data-save=\"", format, "\" data-figure=\"", figure, "\""));
+                 cat("type=\"button\" data-save=\"", end, "\" data-figure=\"", figure, "\""));
 }
 
 std::string plot_html(const Figure& figure, std::size_t index) {
@@ -39,7 +40,8 @@ std::string plot_html(const Figure& figure, std::size_t index) {
   } else {
     html += "<span class=\"fill\"></span>";
   }
-  html += button("svg", "SVG", index) + button("png", "PNG", index) + button("csv", "CSV", index);
+  html +=
+      button(".svg", "SVG", index) + button(".png", "PNG", index) + button(".csv", "CSV", index);
   return html + cat("</div><div id=\"plot-", index, "\"></div></figure>");
 }
 
@@ -47,9 +49,9 @@ std::string table_html(const Figure& figure, std::size_t index) {
   const auto is_paper = [&](std::size_t column) {
     return figure.table.head[column].starts_with("paper");
   };
-  std::string html = "<div class=\"card numbers\">";
-  if (figure.views.empty())
-    html += "<div class=\"tools\">" + button("csv", "CSV", index) + "</div>";
+  const char* const end = figure.views.empty() ? ".csv" : "-table.csv";
+  std::string html =
+      "<div class=\"card numbers\"><div class=\"tools\">" + button(end, "CSV", index) + "</div>";
   html += "<div class=\"scroll\"><table><thead><tr>";
   for (std::size_t i = 0; i < figure.table.head.size(); ++i)
     html += element("th", figure.table.head[i],
@@ -237,13 +239,11 @@ void write_set_report(const std::vector<fs::path>& paths, const fs::path& output
   write_set_page(read_set(paths), output);
 }
 
-fs::path csv_path(const fs::path& folder, const Figure& figure) {
-  return folder / (figure.id + ".csv");
-}
-
-void write_csvs(const SetReport& report, const fs::path& folder) {
+std::map<fs::path, std::string> csv_files(const SetReport& report, const fs::path& folder) {
+  std::map<fs::path, std::string> files;
   for (const Figure& figure : report.figures)
-    atomic_write(csv_path(folder, figure), csv_of(figure));
+    for (const auto& [end, csv] : csvs_of(figure)) files[folder / (figure.id + end)] = csv;
+  return files;
 }
 
 std::string sweep_table(const Json& sweep, const fs::path& folder) {

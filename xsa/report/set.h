@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,11 +37,9 @@ void write_set_page(const SetReport& report, const std::filesystem::path& output
 void write_set_report(const std::vector<std::filesystem::path>& paths,
                       const std::filesystem::path& output);
 
-/// folder/ID.csv
-std::filesystem::path csv_path(const std::filesystem::path& folder, const Figure& figure);
-
-/// The data of each figure and table, each in its csv_path.
-void write_csvs(const SetReport& report, const std::filesystem::path& folder);
+/// The data of each figure and table, as files in `folder`: ID.csv, ID-table.csv.
+std::map<std::filesystem::path, std::string> csv_files(const SetReport& report,
+                                                       const std::filesystem::path& folder);
 
 /// The points of sweep.json in `folder` as lines of aligned UTF-8 text: final validation loss of
 /// standard attention and of XSA, and the margin (without pairs: how each setting compares with the

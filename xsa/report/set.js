@@ -129,14 +129,14 @@
 
   for (const button of document.querySelectorAll('button[data-save]')) {
     button.addEventListener('click', async () => {
-      const index = Number(button.dataset.figure), format = button.dataset.save, name = figures[index].id + '.' + format;
-      if (format === 'csv') {
-        const url = URL.createObjectURL(new Blob(['\ufeff', figures[index].csv], {type: 'text/csv'}));
+      const index = Number(button.dataset.figure), end = button.dataset.save, name = figures[index].id + end;
+      if (figures[index].csvs[end]) {
+        const url = URL.createObjectURL(new Blob(['\ufeff', figures[index].csvs[end]], {type: 'text/csv'}));
         save(url, name);
         setTimeout(() => URL.revokeObjectURL(url), 10000);
         return;
       }
-      save(await image(index, format), name);
+      save(await image(index, end.slice(1)), name);
     });
   }
   for (const select of document.querySelectorAll('select[data-figure]')) select.addEventListener('change', () => draw(Number(select.dataset.figure)));
