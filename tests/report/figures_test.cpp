@@ -147,6 +147,15 @@ TEST(Figures, OfSingleRunsAreTheirCurvesAlsoOfOneThatHasNotEnded) {
   EXPECT_EQ(find(figures_of(parts), "Fig. 3").views.at(0).panels[0].traces.size(), 2u);
 }
 
+TEST(Figures, OfASizeWithoutCurvesHaveNoEmptyPanelOfMargins) {
+  const TempFolder folder;
+  testing::write_made_run(folder / "a", "standard", 1, 2.1);
+  testing::write_made_run(folder / "b", "exclusive", 1, 2.0);
+  EXPECT_EQ(find(figures_of(read_parts({folder.path()})), "Fig. 3").views.at(0).panels.size(), 2u);
+  std::filesystem::remove(folder / "b/metrics.jsonl");
+  EXPECT_EQ(find(figures_of(read_parts({folder.path()})), "Fig. 3").views.at(0).panels.size(), 1u);
+}
+
 TEST(Figures, OfOneSizeSayWhichIsHigher) {
   EXPECT_EQ(find(figures_with({.figure = "fig3", .axis = "size", .settings = {{"1M", 2.2, -0.05}}}),
                  "Fig. 3")

@@ -103,9 +103,10 @@ View sizes_view(const std::vector<const Group*>& pairs) {
                 true};
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     view.panels.push_back(size_panel(*pairs[i]));
-    margins.traces.push_back(margin_curve(*pairs[i], pairs.size() == 1 ? "margin" : line_style(i)));
+    Trace margin = margin_curve(*pairs[i], pairs.size() == 1 ? "margin" : line_style(i));
+    if (!margin.x.empty()) margins.traces.push_back(std::move(margin));
   }
-  view.panels.push_back(margins);
+  if (!margins.traces.empty()) view.panels.push_back(std::move(margins));
   return view;
 }
 
