@@ -1,6 +1,8 @@
 """A grid of trainings: resumable, and no point stops another."""
 
 import json
+import os
+import pathlib
 import shutil
 import signal
 import time
@@ -265,3 +267,28 @@ def test_a_text_that_changed_between_two_points_is_an_error(sweeping):
     (sweeping.folder / "text.txt").write_text(made_text(60_000, seed=2))
     failed = sweeping("sweep", "sweep.toml", *SHORT, expect=1).stderr
     assert f"{POINTS[2]} was trained on another text than {POINTS[0]}" in failed
+
+
+def test_a_point_whose_process_is_killed_has_the_signal_as_its_error(sweeping):
+    process = sweeping.start("sweep", "sweep.toml", *LONG)
+    first = sweeping.folder / "runs" / "sweep" / "points" / POINTS[0]
+    wait_for((first / "checkpoints" / "LATEST").exists, 120)
+    with open(sweeping.folder / "runs" / "sweep" / "logs" / f"{POINTS[0]}.log", "a") as log:
+        log.write("xsa: warning: slow\ntrain:  50%\ntrain:  60%\n")
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    os.kill(int(children.split()[0]), signal.SIGKILL)
+    process.communicate(timeout=300)
+    assert process.returncode == 1
+    point = read(sweeping)["points"][0]
+    assert point["error"] == "its process was ended by signal 9: too little memory?"
+    assert statuses(sweeping)[1:] == ["done"] * 3
+
+
+def test_other_threads_than_before_are_told(sweeping):
+    words = ("sweep", "sweep.toml", *LONG, "--train.threads=0", "--jobs")
+    process = sweeping.start(*words, 64)
+    wait_for((sweeping.folder / "runs/sweep/points" / POINTS[0] / "checkpoints/LATEST").exists, 120)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    again = sweeping(*words, 1).stderr
+    assert ("threads of a training: 1 before" in again) == (os.cpu_count() > 1)

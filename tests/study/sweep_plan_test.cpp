@@ -112,6 +112,7 @@ TEST_F(SweepPlan, TakesAnotherRecipeAsItsBase) {
   const Sweep sweep = load(cat("base = \"", base.string(), "\"\n[model]\nwidth = 32\n", kGrid));
   EXPECT_EQ(sweep.base.run.model.layers, 3);
   EXPECT_EQ(sweep.base.run.model.width, 32);
+  EXPECT_EQ(load(cat("base = \"base.toml\"\n", kGrid)).base.run.model.layers, 3);  // beside it
   const auto grid = folder_.write("grid.toml", kGrid);
   EXPECT_THAT(refusal(cat("base = \"", grid.string(), "\"\n", kGrid)),
               HasSubstr("unknown table [sweep]"));

@@ -85,13 +85,13 @@ void sweep(const Arguments& arguments) {
   if (arguments.dry_run) return print_plan(wanted, arguments.json);
   const Json result =
       study::sweep(wanted, folder, {.jobs = arguments.jobs, .overwrite = arguments.overwrite});
-  report::write_set_report({folder}, folder / "report.html");
-  if (arguments.json) {
+  if (arguments.json)
     std::printf("%s\n", result.dump(2).c_str());
-  } else {
-    std::printf("\n%s\nReport: %s\n", report::sweep_table(result, folder).c_str(),
-                (folder / "report.html").c_str());
-  }
+  else
+    std::printf("\n%s\n", report::sweep_table(result, folder).c_str());
+  const std::filesystem::path page = folder / "report.html";
+  report::write_set_report({folder}, page);
+  if (!arguments.json) std::printf("Report: %s\n", page.c_str());
   const Json& points = result.at("points");
   const auto failed = std::ranges::count_if(
       points, [](const Json& point) { return point.at("status") == "failed"; });

@@ -72,19 +72,19 @@ std::optional<int> Child::poll() {
   return exit_code_;
 }
 
-std::string Child::last_words() const {
+std::string Child::error() const {
   const std::string text = read_file(log_);
-  std::string last;
+  std::string error;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string line = text.substr(begin, end - begin);
-    if (line.starts_with("xsa: "))  // an error's further lines belong to it
-      last = line.substr(5);
-    else if (!line.empty())
-      last = last.empty() || exit_code_ == 0 ? line : last + " " + line;
+    if (line.starts_with("xsa: "))
+      error = line.starts_with("xsa: warning: ") ? "" : line.substr(5);
+    else if (!line.empty() && !error.empty())
+      error += " " + line;  // an error's further lines belong to it
     begin = end + 1;
   }
-  return last;
+  return error;
 }
 
 }  // namespace xsa::study

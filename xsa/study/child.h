@@ -24,8 +24,8 @@ class Child {
   void send(int signal) const;
   /// Its exit code, or 128 + the signal that ended it; nothing while it runs.
   std::optional<int> poll();
-  /// What it said at last: the error of a child that failed.
-  std::string last_words() const;
+  /// The error that it ended with; "" where it said none.
+  std::string error() const;
 
  private:
   pid_t pid_ = -1;

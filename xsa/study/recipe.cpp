@@ -102,7 +102,11 @@ Recipe recipe_over_bases(const RecipeFile& file, int bases_left) {
                 ": base: expected the name of a recipe in quotes, got ", tables["base"].dump());
     check_usage(bases_left > 0, path, ": base: expected at most ", kMaxBases,
                 " recipes, each the base of the one before; does one name itself?");
-    recipe = recipe_over_bases(read_recipe_file(tables["base"]), bases_left - 1);
+    const auto base = tables["base"].get<std::string>();
+    const fs::path beside = file.path.parent_path() / base;
+    const bool is_beside = beside.has_extension() && fs::exists(beside);
+    recipe =
+        recipe_over_bases(read_recipe_file(is_beside ? beside.string() : base), bases_left - 1);
     tables.erase("base");
   }
   try {

@@ -169,11 +169,13 @@ class Runner {
       } else {
         const train::RunConfig config = run_config(sweep_, point);
         task.steps = config.train.steps;
-        if (fs::exists(folder / "recipe.json"))
-          train::check_same_recipe(read_json_file(folder / "recipe.json"),
-                                   to_json(train::resolve(config)), folder.string());
         read_newest(folder, task);
         if (has_ended(task)) task.done = task.steps;
+        if (fs::exists(folder / "recipe.json")) {
+          const Json saved = read_json_file(folder / "recipe.json");
+          train::check_same_recipe(saved, to_json(train::resolve(config)), folder.string());
+          if (task.status == "waiting") tell_of_other_threads(saved, threads_of(config));
+        }
       }
       tasks_.push_back(std::move(task));
     }
@@ -247,11 +249,26 @@ class Runner {
       words.push_back(
           cat("--", name, "=", value.is_string() ? value.get<std::string>() : value.dump()));
     words.push_back(cat("--train.seed=", point.seed));
-    if (run_config(sweep_, point).train.threads == 0) {
-      const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
-      words.push_back(cat("--train.threads=", std::max<std::int64_t>(1, cores / options_.jobs)));
-    }
+    words.push_back(cat("--train.threads=", threads_of(run_config(sweep_, point))));
     return words;
+  }
+
+  std::int64_t threads_of(const train::RunConfig& config) const {
+    if (config.train.threads > 0) return config.train.threads;
+    const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+    return std::max<std::int64_t>(1, cores / options_.jobs);
+  }
+
+  /// Once, for the first run that had another number.
+  void tell_of_other_threads(const Json& saved, std::int64_t now) {
+    const Json before = saved.value("train", Json::object()).value("threads", Json(now));
+    if (before == now || told_of_threads_) return;
+    told_of_threads_ = true;
+    std::fprintf(
+        stderr,
+        "threads of a training: %s before, %lld now; what is not finished may end in other "
+        "bits (--jobs as before keeps them)\n",
+        before.dump().c_str(), static_cast<long long>(now));
   }
 
   struct Running {
@@ -295,10 +312,12 @@ class Runner {
           cat(name, ": validation loss ", fixed(loss_of(task.point).value_or(NAN), 4)));
     } else {
       task.status = "failed";
-      if (task.error.empty()) task.error = ended.child.last_words();
-      if (code > 128 && task.error.empty())
-        task.error = cat("its process was ended by signal ", code - 128,
-                         code == 128 + SIGKILL ? ": too little memory?" : "");
+      if (task.error.empty()) task.error = ended.child.error();
+      if (task.error.empty())
+        task.error = code > 128 ? cat("its process was ended by signal ", code - 128,
+                                      code == 128 + SIGKILL ? ": too little memory?" : "")
+                                : cat("its process ended with exit code ", code,
+                                      "; its log has what it said");
       progress_->print_line(cat(name, ": failed: ", task.error));
     }
     write();
@@ -337,6 +356,7 @@ class Runner {
   Json record_;
   std::vector<Task> tasks_;
   std::optional<Progress> progress_;
+  bool told_of_threads_ = false;
 };
 
 }  // namespace
