@@ -90,6 +90,15 @@ TEST(ReadParts, KnowsASizeFromAnyRunOfAGroup) {
   EXPECT_TRUE(parts.studies[0].groups[0].labels[0].second.starts_with("804K, "));
 }
 
+TEST(ReadParts, TellsStudiesOfOneNameApart) {
+  const TempFolder folder;
+  for (const char* const name : {"short", "long"}) testing::write_sweep(folder / name, {});
+  testing::write_sweep(folder / "other", {.name = "other"});
+  std::vector<std::string> titles;
+  for (const Study& study : read_parts({folder.path()}).studies) titles.push_back(study.title);
+  EXPECT_THAT(titles, ElementsAre(::testing::EndsWith("/long"), "", ::testing::EndsWith("/short")));
+}
+
 TEST(ReadParts, NamesADamagedPartAndKeepsTheOthers) {
   const TempFolder folder;
   testing::write_sweep(folder.path(), {});

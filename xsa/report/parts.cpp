@@ -175,12 +175,27 @@ class Reader {
 
   Parts take() {
     if (!loose_.empty()) group_loose();
+    tell_apart();
     std::stable_sort(parts_.studies.begin(), parts_.studies.end(),
                      [](const Study& a, const Study& b) { return a.figure < b.figure; });
     return std::move(parts_);
   }
 
  private:
+  /// Studies that are called the same, as one sweep at two lengths of training, get their names
+  /// too, or their folders where these are the same.
+  void tell_apart() {
+    const auto called = [](const Study& study) {
+      return study.title.empty() ? study.name : study.title;
+    };
+    std::map<std::string, int> titles, names;
+    for (const Study& study : parts_.studies) titles[called(study)] += 1, names[study.name] += 1;
+    for (Study& study : parts_.studies)
+      if (titles.at(called(study)) > 1)
+        study.title =
+            called(study) + ", " + (names.at(study.name) > 1 ? study.folder.string() : study.name);
+  }
+
   void look_at(const fs::path& path, int depth) {
     if (!fs::is_directory(path)) return read_file_of(path, depth == 0);
     if (fs::exists(path / "sweep.json")) return read_file_of(path / "sweep.json", true);

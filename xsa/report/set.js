@@ -107,7 +107,8 @@
     const named = new Set();
     const traces = panels.flatMap((panel, i) => (panel.heat ? [heatTrace(panel, i, range, i === panels.length - 1)]
       : panel.traces.map((trace) => plotTrace(trace, i, named))));
-    Plotly.react(place, traces, layoutOf(panels, columns, width), config);
+    Plotly.react(place, traces, layoutOf(panels, columns, width),
+      {...config, displayModeBar: width < 500 ? false : 'hover'});  // on a phone it would lie on the legend
   }
 
   function save(url, name) {
