@@ -248,6 +248,21 @@ TEST(Load, RefusesACheckpointThatIsNotItsRecipes) {
               AllOf(HasSubstr("transformer.wte.weight"), HasSubstr("[257,32]")));
 }
 
+TEST(Load, SaysWhoseSettingItDoesNotKnow) {
+  model::ModelConfig config;
+  config.vocab_size = 257, config.layers = 1, config.width = 16;
+  const model::Gpt model(config, 3);
+  for (const char* const key : {"invented_later", "heads"}) {
+    Json recipe = {{"model", to_json(config)}};
+    recipe["model"][key] = 0;
+    const TempFolder folder;
+    save(folder, model, recipe);
+    EXPECT_THAT(error_of([&] { load(folder.path()); }),
+                AllOf(HasSubstr("step-000000/recipe.json: model"), HasSubstr(key),
+                      HasSubstr("another release of xsa")));
+  }
+}
+
 /// As where an older release's settings stand beside weights that have sinks.
 TEST(Load, RefusesACheckpointWithMoreThanItsRecipesModel) {
   model::ModelConfig config;

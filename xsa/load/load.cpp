@@ -24,7 +24,13 @@ constexpr char kForeign[] =
 Loaded from_checkpoint(const fs::path& path) {
   const checkpoint::Reader reader(path);
   model::ModelConfig config;
-  apply_json(config, reader.recipe().value("model", Json::object()), "model");
+  try {
+    apply_json(config, reader.recipe().value("model", Json::object()), "model");
+    config.validate();
+  } catch (const UsageError& error) {  // not the user's, who only named the checkpoint
+    throw Error(cat((reader.folder() / "recipe.json").string(), ": ", error.what(),
+                    "; it is damaged, or another release of xsa wrote it"));
+  }
   model::Gpt model(config);
   const at::NoGradGuard guard;
   for (const model::NamedTensor& parameter : model.parameters()) {
