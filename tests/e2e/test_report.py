@@ -1,6 +1,7 @@
 """One page from a comparison, a diagnosis, an evaluation and a block benchmark."""
 
 import json
+import shutil
 
 import pytest
 
@@ -104,3 +105,18 @@ def test_the_csv_of_others_is_left_alone_and_no_page_is_written_then(page):
         page(*words, *more)
     words = ("report", "runs", "--output", "figures/fig1.csv", "--csv", "figures", "--overwrite")
     assert "is what --output writes" in page(*words, expect=2).stderr
+
+
+def test_a_comparison_that_was_changed_by_hand(page):
+    folder = page.folder / "changed"
+    shutil.copytree(page.folder / "runs" / "tiny", folder)
+    path = folder / "compare.json"
+    compared = json.loads(path.read_text())
+    compared["machine"]["instruction_sets"] = ["one", "two"]
+    path.write_text(json.dumps(compared))
+    page("report", "changed")
+    assert "<dd>one, two</dd>" in (folder / "report.html").read_text()
+    compared["results"] = 3
+    path.write_text(json.dumps(compared))
+    error = page("report", "changed", expect=1).stderr
+    assert "changed/compare.json" in error and "xsa compare writes them" in error

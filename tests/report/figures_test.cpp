@@ -99,6 +99,7 @@ TEST(Figures, OfSizesShowCurvesAndTestsOfSixSeeds) {
   EXPECT_EQ(panels[0].title, "0.2M");
   EXPECT_EQ(panels[0].traces.size(), 4u);
   EXPECT_EQ(panels[2].traces.size(), 2u);
+  EXPECT_EQ(panels[2].traces[0].style, "2") << "0 and 1 are the attentions' colours";
   EXPECT_EQ(panels[2].traces[0].x.size(), 3u);
   EXPECT_EQ(shown(figure.table.rows[0].back()), "0.0312");
   EXPECT_THAT(figure.paper, HasSubstr("paper, 0.7B, 1.4B, 2.7B"));
@@ -194,6 +195,18 @@ TEST(Figures, OverLayersLeaveOutSinksWhereThereAreNone) {
   const Trace first = find(figures, "Fig. 1, over training").views.at(0).panels.at(0).traces.at(0);
   EXPECT_THAT(first.x, ElementsAre(Json(10.0), Json(20.0), Json(30.0)));
   EXPECT_NEAR(first.y[0], 0.15, 1e-9);
+}
+
+TEST(Figures, OverTrainingTakeTheStepsThatAllSeedsHave) {
+  const TempFolder folder;
+  testing::write_sweep(folder.path(), {});
+  const std::string path = "points/lr=1e-3,attention=standard,seed=1/metrics.jsonl";
+  const std::string lines = read_file(folder / path);
+  folder.write(path, lines.substr(0, lines.rfind("{\"type\":\"diagnose\"")));  // not the last one
+  const Figure figure = find(figures_of(read_parts({folder.path()})), "Fig. 1, over training");
+  const auto& panels = figure.views.at(0).panels;
+  EXPECT_THAT(panels.at(0).traces.at(0).x, ElementsAre(Json(10.0), Json(20.0)));
+  EXPECT_EQ(panels[0].traces.at(1).x.size(), 3u);
 }
 
 Evaluated evaluated(const std::string& attention, double piqa, double hellaswag) {
