@@ -17,6 +17,15 @@ std::string usage_error(const std::vector<std::string>& words) {
   return xsa::testing::error_of<UsageError>([&] { parse(words); });
 }
 
+TEST(Arguments, OfAScriptsEmptyVariableAreNotTheDefault) {
+  for (const char* command : {"compare", "train", "sweep"})
+    for (const char* flag : {"--text", "--name", "--output"})
+      EXPECT_THAT(usage_error({command, "sweep-lr", flag, ""}),
+                  AllOf(HasSubstr(flag), HasSubstr("expected a value, got ''")))
+          << command;
+  EXPECT_THAT(usage_error({"diagnose", "runs/a", "--text", ""}), HasSubstr("--text"));
+}
+
 TEST(Arguments, TakeSettingsInBothFormsWithoutMistakingThemForTheRecipe) {
   const Invocation invocation =
       parse({"compare", "--train.lr", "3e-4", "--train.steps=5", "mine.toml", "--seeds", "2"});

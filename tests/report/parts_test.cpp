@@ -56,6 +56,16 @@ TEST(ReadParts, TellsEveryKindApartByItsContent) {
   EXPECT_EQ(parts.diagnoses[0].name, "other/figures.json");
 }
 
+TEST(ReadParts, SaysThatARunIsLeftOutWhichHasTheRecipeAndSeedOfAnother) {
+  const TempFolder folder;
+  testing::write_made_run(folder / "one", "standard", 1, 2.0);
+  testing::write_made_run(folder / "two", "standard", 1, 1.9);
+  testing::write_made_run(folder / "three", "standard", 2, 1.9);
+  const Parts parts = read_parts({folder / "one", folder / "two", folder / "three"});
+  EXPECT_THAT(parts.problems, ElementsAre(HasSubstr("two: has the recipe and seed of")));
+  EXPECT_EQ(parts.studies.at(0).groups.at(0).standard.size(), 2u);
+}
+
 TEST(ReadParts, TakesWhatIsNamedTwiceOnce) {
   const TempFolder folder;
   testing::write_made_run(folder / "one", "standard", 1, 2.0);

@@ -150,9 +150,13 @@ Invocation parse(const std::vector<std::string>& words) {
                     "a TOML file, the name of one in recipes/, or a run's recipe.json")
         ->default_str("demo");
     sub->add_option("--text", arguments.text,
-                    "train on this: a text file, a folder of them, or token shards");
-    sub->add_option("--name", arguments.name, "name of the run; by default the recipe's");
-    sub->add_option("--output", arguments.output, "folder that holds runs")->default_str("runs");
+                    "train on this: a text file, a folder of them, or token shards")
+        ->check(not_empty());
+    sub->add_option("--name", arguments.name, "name of the run; by default the recipe's")
+        ->check(not_empty());
+    sub->add_option("--output", arguments.output, "folder that holds runs")
+        ->check(not_empty())
+        ->default_str("runs");
     sub->add_flag("--overwrite", arguments.overwrite, "replace a run of the same name");
     sub->add_flag("--dry-run", arguments.dry_run, "print the resolved recipe as JSON and leave");
   };
@@ -171,9 +175,13 @@ Invocation parse(const std::vector<std::string>& words) {
                   "a TOML file with a table [sweep], or one in recipes/")
       ->required();
   sub->add_option("--text", arguments.text,
-                  "train on this: a text file, a folder of them, or token shards");
-  sub->add_option("--name", arguments.name, "name of the sweep; by default the recipe's");
-  sub->add_option("--output", arguments.output, "folder that holds it")->default_str("runs");
+                  "train on this: a text file, a folder of them, or token shards")
+      ->check(not_empty());
+  sub->add_option("--name", arguments.name, "name of the sweep; by default the recipe's")
+      ->check(not_empty());
+  sub->add_option("--output", arguments.output, "folder that holds it")
+      ->check(not_empty())
+      ->default_str("runs");
   sub->add_option("--seeds", arguments.seeds, "trainings of each point; mean and spread are shown")
       ->check(whole_number(1));
   sub->add_option("--jobs", arguments.jobs, "points trained at once; they share the cores out")
@@ -186,7 +194,8 @@ Invocation parse(const std::vector<std::string>& words) {
   sub->add_option("checkpoint", arguments.target,
                   "a checkpoint, a run (its newest one), or a Hugging Face GPT-2")
       ->required();
-  sub->add_option("--text", arguments.text, "measure on this text instead of the training text");
+  sub->add_option("--text", arguments.text, "measure on this text instead of the training text")
+      ->check(not_empty());
   sub->add_option("--tokenizer", arguments.tokenizer, "byte or gpt2; by default the model's own");
   sub->add_option("--sequences", arguments.sequences, "random sequences")
       ->check(whole_number(1))

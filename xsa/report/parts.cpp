@@ -294,8 +294,19 @@ class Reader {
       const auto entry = found.try_emplace(likeness(run.recipe), size_of(run), kind_of(run)).first;
       if (!std::isfinite(entry->second.first)) entry->second.first = size_of(run);
     }
+    std::map<std::string, fs::path> first;  // by recipe, attention and seed
     for (Run& run : loose_) {
       const auto& [size, name] = found.at(likeness(run.recipe));
+      const fs::path& same =
+          first
+              .try_emplace(run.recipe.dump(-1, ' ', false, Json::error_handler_t::replace),
+                           run.record.folder)
+              .first->second;
+      if (same != run.record.folder) {
+        parts_.problems.push_back(cat(run.record.folder.string(), ": has the recipe and seed of ",
+                                      same.string(), ", which is shown"));
+        continue;
+      }
       add_run(study, {{"model", size_text(size) + ", " + name}}, std::move(run));
     }
     parts_.studies.push_back(std::move(study));
