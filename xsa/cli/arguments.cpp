@@ -145,19 +145,22 @@ Invocation parse(const std::vector<std::string>& words) {
       action();
     });
   };
+  const auto add_training = [&](CLI::App* sub, const std::string& what) {
+    sub->add_option("--text", arguments.text,
+                    "train on this: a text file, a folder of them, or token shards")
+        ->check(not_empty());
+    sub->add_option("--name", arguments.name, "name of the " + what + "; by default the recipe's")
+        ->check(not_empty());
+    sub->add_option("--output", arguments.output, "folder that holds " + what + "s")
+        ->check(not_empty())
+        ->default_str("runs");
+    sub->add_flag("--overwrite", arguments.overwrite, "replace a " + what + " of the same name");
+  };
   const auto add_recipe = [&](CLI::App* sub) {
     sub->add_option("recipe", arguments.recipe,
                     "a TOML file, the name of one in recipes/, or a run's recipe.json")
         ->default_str("demo");
-    sub->add_option("--text", arguments.text,
-                    "train on this: a text file, a folder of them, or token shards")
-        ->check(not_empty());
-    sub->add_option("--name", arguments.name, "name of the run; by default the recipe's")
-        ->check(not_empty());
-    sub->add_option("--output", arguments.output, "folder that holds runs")
-        ->check(not_empty())
-        ->default_str("runs");
-    sub->add_flag("--overwrite", arguments.overwrite, "replace a run of the same name");
+    add_training(sub, "run");
     sub->add_flag("--dry-run", arguments.dry_run, "print the resolved recipe as JSON and leave");
   };
 
@@ -174,20 +177,12 @@ Invocation parse(const std::vector<std::string>& words) {
   sub->add_option("recipe", arguments.recipe,
                   "a TOML file with a table [sweep], or one in recipes/")
       ->required();
-  sub->add_option("--text", arguments.text,
-                  "train on this: a text file, a folder of them, or token shards")
-      ->check(not_empty());
-  sub->add_option("--name", arguments.name, "name of the sweep; by default the recipe's")
-      ->check(not_empty());
-  sub->add_option("--output", arguments.output, "folder that holds it")
-      ->check(not_empty())
-      ->default_str("runs");
+  add_training(sub, "sweep");
   sub->add_option("--seeds", arguments.seeds, "trainings of each point; mean and spread are shown")
       ->check(whole_number(1));
   sub->add_option("--jobs", arguments.jobs, "points trained at once; they share the cores out")
       ->check(whole_number(1))
       ->default_str("1");
-  sub->add_flag("--overwrite", arguments.overwrite, "replace a sweep of the same name");
   sub->add_flag("--dry-run", arguments.dry_run, "list the points and their cost and leave");
   sub = add("diagnose", "how much of a model's attention repeats its own value", kDiagnoseExamples,
             diagnose);
