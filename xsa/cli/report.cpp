@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,9 +64,10 @@ fs::path output_of(const Options& options) {
   return options.paths.size() == 1 && is_own ? only / "report.html" : fs::path("report.html");
 }
 
+using CsvFiles = std::map<fs::path, std::string>;
+
 /// Pages and CSVs replace pages and CSVs alone. A page that nobody named is one folder's own.
-void check_outputs(const Options& options, const fs::path& output,
-                   const report::SetReport& report) {
+void check_outputs(const Options& options, const fs::path& output, const CsvFiles& csvs) {
   OutputRule rule{"--output", {}, [](std::string_view beginning) {
                     return report::is_page_of("xsa report", beginning) ||
                            report::is_page_of("xsa compare", beginning);
@@ -73,11 +75,10 @@ void check_outputs(const Options& options, const fs::path& output,
   rule.overwrite = options.overwrite;
   if (!options.output.empty()) rule.inputs.assign(options.paths.begin(), options.paths.end());
   check_output_file(output, rule);
-  if (options.csv.empty()) return;
   std::vector<Output> outputs = {{"--output", output}};
   rule.flag = "--csv";
   rule.is_ours = report::is_figure_csv;
-  for (const auto& [path, csv] : report::csv_files(report, options.csv)) {
+  for (const auto& [path, csv] : csvs) {
     outputs.emplace_back("--csv", path);
     check_output_file(path, rule);
   }
@@ -93,10 +94,10 @@ void run(const Options& options) {
   check(!parts.studies.empty() || !report.figures.empty(), "report: nothing to show. ",
         parts.problems.empty() ? "" : parts.problems.front());
   const fs::path output = output_of(options);
-  check_outputs(options, output, report);
+  const CsvFiles csvs = options.csv.empty() ? CsvFiles() : report::csv_files(report, options.csv);
+  check_outputs(options, output, csvs);
   report::write_set_page(report, output);
-  if (!options.csv.empty())
-    for (const auto& [path, csv] : report::csv_files(report, options.csv)) atomic_write(path, csv);
+  for (const auto& [path, csv] : csvs) atomic_write(path, csv);
   Json result = report::to_json(report);
   for (const Json& problem : result["problems"])
     std::fprintf(stderr, "warning: %s\n", problem.get<std::string>().c_str());

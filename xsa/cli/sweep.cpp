@@ -29,10 +29,7 @@ Json planned(const study::Sweep& sweep, const std::vector<study::SweepPoint>& po
                 {"labels", point.labels},
                 {"settings", point.settings},
                 {"seed", point.seed},
-                {"tokens", static_cast<double>(config.train.steps) *
-                               static_cast<double>(config.train.batch_size) *
-                               static_cast<double>(config.train.accumulation) *
-                               static_cast<double>(config.model.context)}};
+                {"tokens", study::training_tokens(config)}};
     if (const std::string fault = fault_of(config); !fault.empty()) row["fault"] = fault;
     list.push_back(row);
   }

@@ -1,9 +1,6 @@
 #include "xsa/report/diagnosis.h"
 
 #include <array>
-#include <cmath>
-#include <limits>
-#include <vector>
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"

@@ -45,7 +45,7 @@ Curve mean_curve(const std::vector<Run>& runs, Curve Run::*kind) {
 Panel size_panel(const Group& group) {
   Panel panel{name_of(group.labels), "training tokens", "nats/token"};
   for (const std::string_view attention : kAttentions) {
-    const std::string style(attention), name = style == "standard" ? style : "XSA";
+    const std::string style(attention), name = shown_attention(attention);
     const auto& runs = group.runs(attention);
     const auto add = [&](const char* what, Curve Run::*kind, const char* look) {
       const Curve curve = mean_curve(runs, kind);

@@ -60,7 +60,7 @@ std::vector<Choice> choices_of(const Parts& parts) {
                         : study.name + ": " + name_of(group.labels),
                     {}};
       for (const std::string_view attention : kAttentions) {
-        Line line{attention == "standard" ? "standard" : "XSA", std::string(attention), {}};
+        Line line{shown_attention(attention), std::string(attention), {}};
         for (const Run& run : group.runs(attention))
           if (run.record.diagnose.is_object()) line.diagnoses.push_back(&run.record.diagnose);
         if (!line.diagnoses.empty()) choice.lines.push_back(line);
@@ -176,7 +176,7 @@ void add_heads(const std::vector<Choice>& choices, std::vector<Figure>& figures)
 /// A quantity's mean over layers at each step that all runs were diagnosed at.
 std::optional<Trace> over_training(const std::vector<Run>& runs, std::string_view attention,
                                    const char* key) {
-  Trace trace{attention == "standard" ? "standard" : "XSA", std::string(attention)};
+  Trace trace{shown_attention(attention), std::string(attention)};
   std::map<double, std::vector<double>> by_step;
   std::size_t diagnosed = 0;
   for (const Run& run : runs) {

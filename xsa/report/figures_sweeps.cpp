@@ -77,8 +77,7 @@ std::vector<Panel> along_axis(const Study& study, const char* loss_kind, const c
     Trace margin{"margin" + suffix, rests.size() == 1 ? "margin" : line_style(i)};
     for (const std::string_view attention : kAttentions) {
       const std::string style(attention);
-      Trace loss{(style == "standard" ? style : "XSA") + suffix,
-                 i == 0 ? style : cat(style, ":", i)};
+      Trace loss{shown_attention(attention) + suffix, i == 0 ? style : cat(style, ":", i)};
       loss.kind = loss_kind;
       for (const Group& group : study.groups)
         if (rest_of(group.labels, 0) == rests[i])
@@ -136,7 +135,7 @@ void add_sink_masses(const Study& study, std::vector<Figure>& figures) {
         true};
     for (const std::string_view attention : kAttentions) {
       const std::string style(attention);
-      Trace trace{style == "standard" ? style : "XSA", style};
+      Trace trace{shown_attention(attention), style};
       trace.kind = "bar";
       for (const Group& group : study.groups) {
         std::vector<double> values;
@@ -198,7 +197,7 @@ Table variants_table(const Study& study) {
       const Margin twin = attention == "exclusive" ? margin_in(group) : Margin();
       const Margin gain = table.rows.empty() ? Margin() : margin_between(first, losses);
       table.rows.push_back({{name_of(group.labels)},
-                            {attention == "exclusive" ? "XSA" : "standard"},
+                            {shown_attention(attention)},
                             number_cell(static_cast<double>(losses.size()), 0),
                             number_cell(own.mean, 4),
                             number_cell(own.spread, 4),

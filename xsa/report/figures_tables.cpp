@@ -51,7 +51,7 @@ Figure block_figure(const NamedJson& block) {
     Panel peak{cat("peak memory, ", modes[m]), "length", "MiB", {}, "log", true};
     Trace ratio{modes[m], line_style(m)}, share{modes[m], line_style(m)};
     for (const std::string_view attention : kAttentions) {
-      const std::string style(attention), name = style == "standard" ? style : "XSA";
+      const std::string style(attention), name = shown_attention(attention);
       Trace tokens{name, style}, bytes{name, style};
       for (const Json& result : block.json["results"]) {
         if (result.value("mode", "") != modes[m]) continue;
@@ -230,8 +230,8 @@ Figure task_table(const std::vector<Evaluated>& evaluations, const char* id,
                           " (paper: +0.26 at 0.7B, +1.03 at 1.4B, +1.36 at 2.7B).");
   figure.paper =
       cat("acc as lm-eval reports it; a model's seeds are averaged. ±: one standard error over "
-          "records, of a "
-          "gain as if both had been asked different ones. The averages are over those of the "
+          "records, of a gain as if both had been asked different ones. The averages are over "
+          "those of the "
           "paper's eight tasks that every model here was scored on",
           shared.size() == kTasks.size() ? "."
                                          : ": not all eight, so they are not the paper's average.");

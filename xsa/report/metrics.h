@@ -13,6 +13,11 @@ namespace xsa::report {
 
 inline constexpr std::array<std::string_view, 2> kAttentions = {"standard", "exclusive"};
 
+/// As figures and tables call it.
+inline std::string shown_attention(std::string_view attention) {
+  return attention == "exclusive" ? "XSA" : std::string(attention);
+}
+
 struct Metric {
   const char* key;    // in summary.json, or in each layer of diagnose.json
   const char* label;  // for people

@@ -40,7 +40,7 @@ std::string figure_html(const std::string& cell) {
 std::string table_html(const Json& summary) {
   std::string html = "<thead><tr>";
   for (const std::string& name : kTableHead)
-    html += element("th", name == "exclusive" ? "XSA" : name, "scope=\"col\"");
+    html += element("th", shown_attention(name), "scope=\"col\"");
   html += "</tr></thead><tbody>";
   for (const Row& row : table_rows(summary)) {
     html += "<tr>" + element("th", row[0], "scope=\"row\"");
@@ -125,9 +125,7 @@ std::string runs_html(const std::vector<Run>& runs) {
     const auto figure = [&](const char* key, int decimals, double scale = 1) {
       return element("td", format_number(number_at(summary, key) * scale, decimals));
     };
-    html += "<tr>" +
-            element("th", run.record.attention == "exclusive" ? "XSA" : run.record.attention,
-                    "scope=\"row\"") +
+    html += "<tr>" + element("th", shown_attention(run.record.attention), "scope=\"row\"") +
             element("td", std::to_string(run.record.seed)) + figure("validation_loss", 4) +
             figure("bits_per_byte", 4) + figure("train_loss", 4) + figure("tokens_per_s", 0) +
             figure("peak_tensor_bytes", 1, 1.0 / (1 << 20)) + figure("elapsed_s", 1) +

@@ -106,8 +106,7 @@ std::string runs_html(const Parts& parts) {
           const Json machine =
               summary.is_object() ? summary.value("machine", Json::object()) : Json::object();
           html += "<tr>" + element("th", study.name, "scope=\"row\"") +
-                  element("td", name_of(group.labels)) +
-                  element("td", attention == "exclusive" ? "XSA" : "standard") +
+                  element("td", name_of(group.labels)) + element("td", shown_attention(attention)) +
                   element("td", std::to_string(run.record.seed)) + figure("validation_loss", 4) +
                   figure("train_loss", 4) + figure("tokens_per_s", 0) +
                   figure("peak_tensor_bytes", 1, 1.0 / (1 << 20)) + text(machine, "cpu") +
@@ -210,10 +209,10 @@ Json to_json(const SetReport& report) {
 }
 
 std::string render_set(const SetReport& report, std::string_view plotly_js) {
+  const std::string plain_title = title_of(report.parts), title = escape_html(plain_title);
   std::string figures;
   for (std::size_t i = 0; i < report.figures.size(); ++i)
-    figures += figure_html(report.figures[i], i, title_of(report.parts));
-  const std::string title = escape_html(title_of(report.parts));
+    figures += figure_html(report.figures[i], i, plain_title);
   const std::string lead = escape_html(lead_of(report.parts, report.figures));
   const std::string problems = problems_html(report.parts), runs = runs_html(report.parts);
   const std::string missing =

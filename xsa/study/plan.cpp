@@ -69,13 +69,13 @@ std::string duration(double hours) {
 void check_countable(const train::RunConfig& config) {
   constexpr double kMost = 1e17;
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
-  const double pass = real(config.train.batch_size) * real(config.model.context);
-  const double tokens = pass * real(config.train.accumulation) * real(config.train.steps);
+  const double tokens = training_tokens(config);
   check_usage(tokens < kMost, "plan: expected less than ", kMost, " tokens of training, got ",
               tokens, "; lower train.steps, train.accumulation, train.batch_size or model.context");
   const model::ModelConfig& model = config.model;
   const double widths = real(model.width) + real(model.inner_width()) + real(model.gated_norm) +
                         real((model.heads + model.key_heads()) * model.head_dim);
+  const double pass = real(config.train.batch_size) * real(model.context);
   const double floats = 16 * pass * real(model.layers) * widths;  // more than any step holds
   check_usage(floats < kMost, "plan: expected less than ", kMost,
               " activations of a pass, got about ", floats,
@@ -123,6 +123,11 @@ const std::vector<Gpu>& gpus() {
   static const std::vector<Gpu> known = {
       {"a100", 312, 80}, {"h100", 989.4, 80}, {"h200", 989.4, 141}, {"b200", 2250, 180}};
   return known;
+}
+
+double training_tokens(const train::RunConfig& config) {
+  return static_cast<double>(config.train.batch_size) * static_cast<double>(config.model.context) *
+         static_cast<double>(config.train.accumulation) * static_cast<double>(config.train.steps);
 }
 
 double SweepPlan::device_hours() const {

@@ -20,6 +20,9 @@ struct Gpu {
 };
 const std::vector<Gpu>& gpus();
 
+/// All that a recipe trains on, as a number that no setting makes overflow.
+double training_tokens(const train::RunConfig& config);
+
 /// The devices a plan is for.
 struct Devices {
   std::int64_t count = 1;
