@@ -9,7 +9,9 @@
 //     }
 //   };
 //
-// Field types: bool, std::int64_t, double, std::string.
+// Field types: bool, std::int64_t, double, std::string. A setting that cannot change a result says
+// so:
+//       field("log_every", self.log_every, "steps between lines", at_least(1), Effect::kNone);
 #pragma once
 
 #include <cmath>
@@ -38,6 +40,14 @@ inline Range at_least(double min) { return {.min = min}; }
 inline Range above(double min) { return {.min = min, .open = true}; }
 inline Range between(double min, double max) { return {.min = min, .max = max}; }
 inline Range one_of(std::vector<std::string> choices) { return {.choices = std::move(choices)}; }
+
+/// Whether a setting can change a result. One that nobody classed counts as if it can, so that a
+/// new one never lets results of different conditions stand together (conditions.h).
+enum class Effect {
+  kResults,
+  kNone,  // what is logged or kept, where things lie; what a name stands for is known by its
+          // content
+};
 
 /// "in [0, 1]", "above 0", "one of standard, exclusive"; "" where anything goes.
 std::string describe(const Range& range);
@@ -76,7 +86,7 @@ std::vector<FieldHelp> help_of() {
   std::vector<FieldHelp> rows;
   const Config defaults;
   Config::fields(defaults, [&](const char* name, const auto& value, const char* help,
-                               const Range& range = {}) {
+                               const Range& range = {}, Effect = {}) {
     using T = std::remove_cvref_t<decltype(value)>;
     rows.push_back(
         {name, std::string(detail::type_name<T>()), Json(value).dump(), help, describe(range)});
@@ -87,9 +97,8 @@ std::vector<FieldHelp> help_of() {
 template <class Config>
 Json to_json(const Config& config) {
   Json json = Json::object();
-  Config::fields(config, [&](const char* name, const auto& value, const char*, const Range& = {}) {
-    json[name] = value;
-  });
+  Config::fields(config, [&](const char* name, const auto& value, const char*, const Range& = {},
+                             Effect = {}) { json[name] = value; });
   return json;
 }
 
@@ -110,22 +119,22 @@ void apply_json(Config& config, const Json& json, const std::string& where) {
     const std::string& key = item.key();
     const Json& value = item.value();
     bool known = false;
-    Config::fields(config,
-                   [&](const char* name, auto& field, const char*, const Range& range = {}) {
-                     if (key != name) return;
-                     known = true;
-                     const std::string full_name = where + "." + key;
-                     auto updated = field;
-                     detail::read(full_name, value, updated);
-                     if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, bool>) {
-                       if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(field)>>) {
-                         detail::check_range(full_name, static_cast<double>(updated), range);
-                       } else {
-                         detail::check_range(full_name, updated, range);
-                       }
-                     }
-                     field = updated;
-                   });
+    Config::fields(config, [&](const char* name, auto& field, const char*, const Range& range = {},
+                               Effect = {}) {
+      if (key != name) return;
+      known = true;
+      const std::string full_name = where + "." + key;
+      auto updated = field;
+      detail::read(full_name, value, updated);
+      if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, bool>) {
+        if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(field)>>) {
+          detail::check_range(full_name, static_cast<double>(updated), range);
+        } else {
+          detail::check_range(full_name, updated, range);
+        }
+      }
+      field = updated;
+    });
     check_usage(known, where, ": unknown setting '", key, "'",
                 did_you_mean(key, field_names<Config>()));
   }
@@ -136,7 +145,8 @@ template <class Config>
 void apply_text(Config& config, const std::string& key, const std::string& text,
                 const std::string& where) {
   Json json = Json::object();
-  Config::fields(config, [&](const char* name, const auto& field, const char*, const Range& = {}) {
+  Config::fields(config, [&](const char* name, const auto& field, const char*, const Range& = {},
+                             Effect = {}) {
     if (key == name) json[key] = detail::parse_text<std::remove_cvref_t<decltype(field)>>(text);
   });
   if (json.empty()) json[key] = text;

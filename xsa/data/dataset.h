@@ -27,18 +27,21 @@ struct DataConfig {
     field(
         "source", self.source,
         "'shakespeare' (42 works, whole works held out), a text file, a folder of text files; or a "
-        "folder or quoted pattern of token shards (xsa prepare, nanoGPT, llm.c)");
+        "folder or quoted pattern of token shards (xsa prepare, nanoGPT, llm.c)",
+        {}, Effect::kNone);  // its tokens count, by their hash
     field("tokenizer", self.tokenizer, "how text becomes tokens", one_of(text::tokenizer_names()));
     field("validation_fraction", self.validation_fraction,
           "share of the documents, by hash, held out for validation; of a single file its end",
           between(0.001, 0.5));
-    field("cache", self.cache, "folder for the token shards that are made from the source");
+    field("cache", self.cache, "folder for the token shards that are made from the source", {},
+          Effect::kNone);
     field("documents", self.documents,
           "stream: a sequence is seen whole, as the paper's; packed: attention stays within a "
           "document",
           one_of({"stream", "packed"}));
     field("read_ahead", self.read_ahead,
-          "batches read before they are needed; 0: read when they are", between(0, 1024));
+          "batches read before they are needed; 0: read when they are", between(0, 1024),
+          Effect::kNone);
   }
 };
 

@@ -27,7 +27,8 @@ struct DiagnoseConfig {
     field("sequences", self.sequences,
           "random sequences that are averaged over; the paper, and xsa diagnose: 1024",
           at_least(1));
-    field("batch_size", self.batch_size, "sequences of one forward pass", at_least(1));
+    field("batch_size", self.batch_size, "sequences of one forward pass", at_least(1),
+          Effect::kNone);
     field("split", self.split, "where they are drawn from; the paper: train",
           one_of({"train", "validation"}));
     field("seed", self.seed, "of the draw", at_least(0));

@@ -18,7 +18,7 @@ struct CompareConfig {
   template <class Self, class Visitor>
   static void fields(Self& self, Visitor&& field) {
     field("seeds", self.seeds, "pairs of trainings, with train.seed, train.seed + 1, ...",
-          at_least(1));
+          at_least(1), Effect::kNone);
   }
 };
 

@@ -54,27 +54,35 @@ struct TrainConfig {
     field("adam_eps", self.adam_eps, "AdamW's epsilon", above(0));
     field("grad_clip", self.grad_clip, "largest gradient norm; 0: no clipping", at_least(0));
     field("seed", self.seed, "of initial weights and data order", at_least(0));
-    field("threads", self.threads, "CPU threads; 0: all cores", at_least(0));
-    field("log_every", self.log_every, "steps between lines of metrics", at_least(1));
+    // Another number of threads may change the last bits: the run says so.
+    field("threads", self.threads, "CPU threads; 0: all cores", at_least(0), Effect::kNone);
+    field("log_every", self.log_every, "steps between lines of metrics", at_least(1),
+          Effect::kNone);
     field("eval_every", self.eval_every,
           "steps between validations, and all that is evaluated; the end is always one",
-          at_least(1));
-    field("eval_rows", self.eval_rows, "validation sequences; 0: all", at_least(0));
+          at_least(1), Effect::kNone);
+    // What is measured counts by what it was: conditions() has the rows, TrainOptions::measured the
+    // rest.
+    field("eval_rows", self.eval_rows, "validation sequences; 0: all", at_least(0), Effect::kNone);
     field("eval_texts", self.eval_texts,
-          "text files, with commas between, whose perplexity is measured as well");
+          "text files, with commas between, whose perplexity is measured as well", {},
+          Effect::kNone);
     field("eval_tasks", self.eval_tasks,
-          "tasks, with commas between, that are scored as well (xsa eval --help lists them)");
-    field("eval_task_data", self.eval_task_data, "the folder of their records");
+          "tasks, with commas between, that are scored as well (xsa eval --help lists them)", {},
+          Effect::kNone);
+    field("eval_task_data", self.eval_task_data, "the folder of their records", {}, Effect::kNone);
     field("eval_limit", self.eval_limit,
-          "records of each task, windows of each text, the first ones; 0: all", at_least(0));
+          "records of each task, windows of each text, the first ones; 0: all", at_least(0),
+          Effect::kNone);
     field("diagnose_every", self.diagnose_every,
           "steps between diagnoses (table [diagnose]), of which the end is one; 0: none",
-          at_least(0));
+          at_least(0), Effect::kNone);
     field("checkpoint_every", self.checkpoint_every,
-          "steps between checkpoints; the end is always one", at_least(1));
-    field("keep_checkpoints", self.keep_checkpoints, "newest checkpoints kept; 0: all",
-          at_least(0));
-    field("tensorboard", self.tensorboard, "an event file for TensorBoard beside metrics.jsonl");
+          "steps between checkpoints; the end is always one", at_least(1), Effect::kNone);
+    field("keep_checkpoints", self.keep_checkpoints, "newest checkpoints kept; 0: all", at_least(0),
+          Effect::kNone);
+    field("tensorboard", self.tensorboard, "an event file for TensorBoard beside metrics.jsonl", {},
+          Effect::kNone);
     field("loss_chunk", self.loss_chunk, "rows of logits held at once", at_least(1));
   }
 
