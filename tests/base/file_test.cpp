@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,11 +49,11 @@ TEST(ReadFile, TakesAPipeToTheEndOfItsWriter) {
   const auto path = folder / "pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   std::thread writer([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    std::ofstream out(path);
-    out << "one " << std::flush;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    out << "two";
+    const int out = ::open(path.c_str(), O_WRONLY);  // waits for the reader
+    EXPECT_EQ(::write(out, "one ", 4), 4);
+    for (int unread = 4; unread > 0; std::this_thread::yield()) ::ioctl(out, FIONREAD, &unread);
+    EXPECT_EQ(::write(out, "two", 3), 3);
+    ::close(out);
   });
   EXPECT_EQ(read_file(path), "one two");
   writer.join();
@@ -132,21 +133,37 @@ TEST(AtomicWrite, ShowsAReaderTheOldOrTheNewFileThoughTheWriterIsKilled) {
   const TempFolder folder;
   const std::string a(1'000'000, 'a'), b(1'500'000, 'b');
   atomic_write(folder / "file", a);
+  int interrupted = 0;
   for (int round = 0; round < 8; ++round) {
+    int written[2];
+    ASSERT_EQ(::pipe(written), 0);
     const pid_t child = ::fork();
     if (child == 0)
       for (;;) {
         atomic_write(folder / "file", b);
+        if (::write(written[1], "b", 1) != 1) ::_exit(1);
         atomic_write(folder / "file", a);
+        if (::write(written[1], "a", 1) != 1) ::_exit(1);
       }
-    std::this_thread::sleep_for(std::chrono::milliseconds(3 * round));
+    for (int i = 0; i <= round; ++i) {  // the next is begun, or will be
+      char which = 0;
+      ASSERT_EQ(::read(written[0], &which, 1), 1);
+    }
     const std::string during = read_file(folder / "file");
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
+    ::close(written[0]);
+    ::close(written[1]);
     const std::string after = read_file(folder / "file");
     EXPECT_TRUE(during == a || during == b) << round;
     EXPECT_TRUE(after == a || after == b) << round;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+      if (entry.path().filename() == "file") continue;
+      ++interrupted;
+      std::filesystem::remove(entry.path());
+    }
   }
+  EXPECT_GT(interrupted, 0);  // else this test tries nothing
 }
 
 TEST(SyncPath, NamesWhatIsMissing) {

@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <numeric>
+#include <thread>
 
 #include "tests/support/temp_folder.h"
 
@@ -28,11 +30,12 @@ std::function<int()> counter(int failing = -1) {
 /// Waits until `condition` holds; a test that would hang fails instead.
 template <class Condition>
 bool comes_true(const Condition& condition) {
-  for (int i = 0; i < 2000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(5ms);
+  const auto end = std::chrono::steady_clock::now() + 60s;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
   }
-  return false;
+  return true;
 }
 
 TEST(ReadAhead, GivesWhatIsMadeInItsOrder) {
@@ -45,11 +48,11 @@ TEST(ReadAhead, GivesWhatIsMadeInItsOrder) {
 TEST(ReadAhead, MakesItemsBeforeTheyAreAskedForButNoMoreThanItsDepth) {
   std::atomic<int> made = 0;
   ReadAhead<int> items([&] { return made++; }, 3);
-  EXPECT_TRUE(comes_true([&] { return made == 3; }));
-  std::this_thread::sleep_for(20ms);
-  EXPECT_EQ(made, 3);
-  EXPECT_EQ(items.next(), 0);
-  EXPECT_TRUE(comes_true([&] { return made == 4; }));
+  for (int taken = 0; taken < 1000; ++taken) {  // one too many would come right behind the last
+    ASSERT_TRUE(comes_true([&] { return made >= taken + 3; })) << taken;
+    ASSERT_EQ(made, taken + 3);
+    ASSERT_EQ(items.next(), taken);
+  }
 }
 
 TEST(ReadAhead, ThrowsWhatWasThrownInItsPlaceAndEverAfter) {
@@ -64,7 +67,7 @@ TEST(ReadAhead, ThrowsWhatWasThrownInItsPlaceAndEverAfter) {
 TEST(ReadAhead, EndsAtAnyMoment) {
   for (int round = 0; round < 200; ++round) {
     ReadAhead<int> items(counter(round % 7), 1 + round % 4);
-    for (int n = 0; n < round % 5 && n < round % 7; ++n) items.next();
+    for (int n = 0; n < round % 5 && n < round % 7; ++n) EXPECT_EQ(items.next(), n);
   }
 }
 

@@ -67,7 +67,6 @@ TEST_F(CorpusFolder, AskedToStopItSavesAndContinues) {
   install_stop_handlers();
   const pid_t child = in_child([&] { prepare_corpus(how); });
   while (!fs::exists(how.output / "journal.json")) std::this_thread::sleep_for(1ms);
-  std::this_thread::sleep_for(10ms);
   ::kill(child, SIGTERM);
   int status = 0;
   ::waitpid(child, &status, 0);

@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import time
 
 import pytest
 from gpt2_folder import write_gpt2
@@ -147,7 +146,6 @@ def test_an_interrupted_text_ends_with_its_line(trained):
     words.append("--ignore-end-of-text")
     process = trained.start("generate", "runs/first", *words)
     assert process.stdout.read(20)
-    time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -3,8 +3,11 @@
 import hashlib
 import json
 import os
+import pathlib
+import pty
 import shutil
 import signal
+import subprocess
 import time
 
 import pytest
@@ -29,7 +32,16 @@ def wait_for(condition, seconds=60):
         time.sleep(0.005)
 
 
-LONG = ("--train.steps=400", "--train.checkpoint_every=10", "--text", "text.txt")
+def trained_steps(run):
+    """The last step in its metrics; 0 before there is one."""
+    path = run / "metrics.jsonl"
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    steps = [json.loads(line)["step"] for line in lines if line.endswith("\n")]
+    return max(steps, default=0)
+
+
+LONG = ("--train.steps=400", "--train.checkpoint_every=10", "--train.log_every=1")
+LONG += ("--text", "text.txt")
 
 
 @pytest.mark.parametrize(
@@ -39,8 +51,7 @@ def test_a_broken_run_resumes_to_the_bits_of_an_unbroken_one(xsa, how, code):
     xsa("train", "tiny.toml", "--name", "whole", *LONG)
     broken = xsa.folder / "runs" / "broken"
     process = xsa.start("train", "tiny.toml", "--name", "broken", *LONG)
-    wait_for((broken / "checkpoints" / "LATEST").exists)
-    time.sleep(0.05)
+    wait_for(lambda: trained_steps(broken) > 12)  # beyond a checkpoint, before the next
     process.send_signal(how)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
@@ -55,11 +66,21 @@ def test_a_broken_run_resumes_to_the_bits_of_an_unbroken_one(xsa, how, code):
 
 def test_a_diagnosis_can_be_stopped(xsa):
     xsa("train", "tiny.toml", "--name", "first", "--text", "text.txt", "--train.steps=5")
-    process = xsa.start("diagnose", "runs/first", "--sequences", 10**12)
-    time.sleep(2)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode == 130
+    ours, theirs = pty.openpty()  # progress is shown at once
+    words = xsa.command("diagnose", "runs/first", "--sequences", 10**12)
+    with subprocess.Popen(words, cwd=xsa.folder, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        while b"sequence" not in shown:
+            shown += os.read(ours, 1000)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+    os.close(ours)
+
+
+def has_open(process, path):
+    files = pathlib.Path(f"/proc/{process.pid}/fd")
+    return any(file.exists() and file.resolve() == path for file in files.iterdir())
 
 
 @pytest.mark.parametrize("how, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -75,7 +96,7 @@ def test_a_diagnosis_can_be_stopped(xsa):
 def test_a_wait_for_a_pipe_can_be_stopped(xsa, words, how, code):
     os.mkfifo(xsa.folder / "pipe")
     process = xsa.start(*words)
-    time.sleep(1)
+    wait_for(lambda: has_open(process, (xsa.folder / "pipe").resolve()))
     process.send_signal(how)
     process.communicate(timeout=60)
     assert process.returncode == code

@@ -3,7 +3,6 @@
 import json
 import signal
 import struct
-import time
 
 import pytest
 from conftest import made_text
@@ -57,7 +56,6 @@ def test_a_killed_run_on_packed_documents_resumes_to_the_same_bits_and_lines(nan
     whole, broken = nano.folder / "runs" / "whole", nano.folder / "runs" / "broken"
     process = nano.start(*words, "--name", "broken")
     wait_for((broken / "checkpoints" / "step-000030").exists)
-    time.sleep(0.1)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
     nano(*words, "--name", "broken", "--resume", "--data.read_ahead=0")
