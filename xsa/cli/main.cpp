@@ -9,6 +9,7 @@
 #include "xsa/base/error.h"
 #include "xsa/base/signals.h"
 #include "xsa/cli/arguments.h"
+#include "xsa/cli/brief_waits.h"
 #include "xsa/cli/command.h"
 
 int main(int argc, char** argv) {
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "xsa: %s\n", text);
     return exit_code;
   };
+  xsa::cli::wait_briefly("xsa");
   try {
     const xsa::cli::Invocation invocation =
         xsa::cli::parse(std::vector<std::string>(argv + 1, argv + argc));
