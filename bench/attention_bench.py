@@ -72,7 +72,7 @@ def arguments_of(words):
     add("--case", default="", metavar="WORDS", help="only cases that hold these words, e.g. T=512")
     add("--quick", action="store_true", help="fewer cases and rounds: to try, not to quote")
     add("--no-compile", dest="compile", action="store_false", help="without torch.compile")
-    add("--threads", type=positive, default=2)
+    add("--threads", type=positive, default=len(os.sched_getaffinity(0)))
     add("--rounds", type=positive, help="rounds of each case (default: as its time allows)")
     add("--output", type=pathlib.Path, help="file to write")
     add("--page", action="store_true", help="measure nothing: remake docs/performance.md")

@@ -241,7 +241,7 @@ std::int64_t last_level_cache() {
 int main(int argc, char** argv) {
   std::map<std::string, std::string> options{
       {"--rounds", "15"},
-      {"--threads", std::to_string(std::max(1u, std::thread::hardware_concurrency()))},
+      {"--threads", std::to_string(xsa::default_threads())},
       {"--cache-mib", std::to_string(last_level_cache() >> 20)},
       {"--output", ""}};
   for (int n = 1; n < argc; n += 2) {

@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "xsa/base/json.h"
@@ -184,7 +183,7 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&count, arguments.data());
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
 
-  const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int threads = static_cast<int>(xsa::default_threads());
   constexpr std::pair<const char*, std::int64_t> kPlaces[] = {
       {"L2", 1 << 20}, {"L3", 24 << 20}, {"memory", 192 << 20}};  // bytes a thread
   for (const Shape& shape : kShapes)

@@ -24,6 +24,7 @@
 #include "xsa/base/system.h"
 #include "xsa/model/gpt.h"
 #include "xsa/op/attention.h"
+#include "xsa/op/threads.h"
 #include "xsa/train/config.h"
 #include "xsa/train/optimizer.h"
 
@@ -286,8 +287,7 @@ std::string option(int argc, char** argv, const std::string& name, const std::st
 int main(int argc, char** argv) try {
   if (argc > 1 && std::string(argv[1]) == "--page") return write_page(), 0;
   const int rounds = std::max(1, std::atoi(option(argc, argv, "rounds", "60").c_str()));
-  if (const std::string threads = option(argc, argv, "threads", ""); !threads.empty())
-    at::set_num_threads(std::max(1, std::atoi(threads.c_str())));
+  xsa::op::use_threads(std::max(0, std::atoi(option(argc, argv, "threads", "0").c_str())));
   const Gpt exclusive = demo("exclusive");
   at::manual_seed(1);
   Data data;

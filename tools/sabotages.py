@@ -443,8 +443,8 @@ SABOTAGES = [
     Sabotage(
         "jobs-that-share-no-cores",
         "xsa/study/sweep.cpp",
-        "cores / options_.jobs",
-        "cores",
+        "default_threads() / options_.jobs",
+        "default_threads()",
         "tests/e2e/test_sweep.py",
     ),
     Sabotage(
@@ -467,5 +467,47 @@ SABOTAGES = [
         "train::clear_run_folder(point);",
         "(void)point;",
         "tests/e2e/test_sweep.py",
+    ),
+    Sabotage(
+        "threads-that-wait-long",
+        "xsa/cli/brief_waits.cpp",
+        "::execve(\"/proc/self/exe\", words, variables);",
+        "(void)words;",
+        "tests/e2e/test_threads.py",
+    ),
+    Sabotage(
+        "the-users-wait-policy-loses",
+        "xsa/cli/brief_waits.cpp",
+        "is_named(environment[count], \"OMP_WAIT_POLICY\")",
+        "false",
+        "tests/e2e/test_threads.py",
+    ),
+    Sabotage(
+        "threads-of-the-whole-machine",
+        "xsa/op/threads.cpp",
+        "threads_or_default(wanted)",
+        "wanted > 0 ? wanted : 64",
+        "tests/e2e/test_threads.py",
+    ),
+    Sabotage(
+        "threads-that-did-not-run",
+        "xsa/op/threads.cpp",
+        "running = omp_get_num_threads();",
+        "running = omp_get_max_threads();",
+        "tests/e2e/test_threads.py",
+    ),
+    Sabotage(
+        "a-quota-rounded-down",
+        "xsa/base/system.cpp",
+        "std::ceil(*limits.cores)",
+        "std::floor(*limits.cores)",
+        "test_base",
+    ),
+    Sabotage(
+        "quotas-of-outer-groups-ignored",
+        "xsa/base/control_group.cpp",
+        "found = smaller(found, limit(folder));",
+        "found = limit(folder);",
+        "test_base",
     ),
 ]

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -13,9 +15,11 @@
 #include <set>
 #include <sstream>
 #include <thread>
+#include <vector>
 
 #include "xsa/base/commit.h"
 #include "xsa/base/error.h"
+#include "xsa/base/parallel.h"
 
 namespace xsa {
 namespace {
@@ -48,50 +52,38 @@ std::string first_of(std::initializer_list<std::string> values) {
   return "unknown";
 }
 
-/// The smallest answer of `limit` for this process's control group (cgroup v2) and those above it.
-template <class Limit>
-double smallest_limit(double unlimited, const Limit& limit) {
-  const fs::path root = "/sys/fs/cgroup";
-  const fs::path group = value_of("/proc/self/cgroup", "0", ':');  // "0::/path": ":/path"
-  double smallest = unlimited;
-  fs::path folder = root;
-  smallest = std::min(smallest, limit(folder).value_or(unlimited));
-  for (const fs::path& part :
-       fs::path(group.string().substr(std::min<std::size_t>(1, group.string().size())))) {
-    if (part == "/" || part == "..") continue;
-    folder /= part;
-    smallest = std::min(smallest, limit(folder).value_or(unlimited));
+/// By affinity; the kernel wants room for every core that the machine could have.
+std::int64_t cores_by_affinity() {
+  for (std::size_t cores = CPU_SETSIZE; cores <= std::size_t{1} << 20; cores *= 2) {
+    std::vector<cpu_set_t> sets(cores / CPU_SETSIZE);
+    if (::sched_getaffinity(0, sets.size() * sizeof sets[0], sets.data()) == 0)
+      return CPU_COUNT_S(sets.size() * sizeof sets[0], sets.data());
+    if (errno != EINVAL) break;
   }
-  return smallest;
+  return std::max(1U, std::thread::hardware_concurrency());
 }
 
-std::optional<double> cpu_quota(const fs::path& group) {
-  std::ifstream file(group / "cpu.max");  // "max 100000" or "200000 100000"
-  double quota = 0, period = 0;
-  if (!(file >> quota >> period) || period <= 0) return std::nullopt;
-  return std::max(1.0, std::ceil(quota / period));
-}
-
-std::optional<double> memory_limit(const fs::path& group) {
-  std::ifstream file(group / "memory.max");  // "max" or bytes
-  double bytes = 0;
-  if (!(file >> bytes)) return std::nullopt;
-  return bytes;
-}
-
-/// Cores that this process may use, by affinity and by its control group.
-std::int64_t allowed_cores() {
-  cpu_set_t set;
-  const double by_affinity = ::sched_getaffinity(0, sizeof set, &set) == 0
-                                 ? CPU_COUNT(&set)
-                                 : std::max(1U, std::thread::hardware_concurrency());
-  return static_cast<std::int64_t>(smallest_limit(by_affinity, cpu_quota));
+/// A whole number of at least 1 that the environment gives, or the first of several with commas
+/// between them, as OpenMP reads it; nothing for what OpenMP would not take.
+std::optional<std::int64_t> threads_in_environment(const char* name) {
+  const char* const text = std::getenv(name);
+  if (text == nullptr) return std::nullopt;
+  char* end = nullptr;
+  errno = 0;
+  const long long threads = std::strtoll(text, &end, 10);
+  while (*end == ' ' || *end == '\t') ++end;
+  if (end == text || errno != 0 || threads < 1 || (*end != '\0' && *end != ','))
+    return std::nullopt;
+  check_usage(threads <= kMostThreads, name, ": expected at most ", kMostThreads, ", got ",
+              threads);
+  return threads;
 }
 
 std::int64_t allowed_memory() {
   const auto physical =
       static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-  return static_cast<std::int64_t>(smallest_limit(physical, memory_limit));
+  return static_cast<std::int64_t>(
+      std::min(physical, control_group_limits().memory_bytes.value_or(physical)));
 }
 
 std::string compiler() {
@@ -116,6 +108,21 @@ Json instruction_sets() {
 }
 
 }  // namespace
+
+std::int64_t allowed_cores(const ControlGroupLimits& limits) {
+  const std::int64_t cores = cores_by_affinity();
+  if (!limits.cores || *limits.cores >= static_cast<double>(cores)) return cores;
+  return static_cast<std::int64_t>(std::max(1.0, std::ceil(*limits.cores)));
+}
+
+std::int64_t default_threads() {
+  const std::int64_t wanted = threads_in_environment("OMP_NUM_THREADS").value_or(allowed_cores());
+  return std::min(wanted, threads_in_environment("OMP_THREAD_LIMIT").value_or(wanted));
+}
+
+std::int64_t threads_or_default(std::int64_t wanted) {
+  return wanted > 0 ? wanted : default_threads();
+}
 
 Json machine_info() {
   return {{"cpu", first_of({value_of("/proc/cpuinfo", "model name", ':'),

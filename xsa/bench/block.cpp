@@ -1,7 +1,6 @@
 #include "xsa/bench/block.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <array>
@@ -9,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <thread>
 
 #include "xsa/base/error.h"
 #include "xsa/base/parallel.h"
@@ -18,6 +16,7 @@
 #include "xsa/base/system.h"
 #include "xsa/model/gpt.h"
 #include "xsa/model/memory.h"
+#include "xsa/op/threads.h"
 
 namespace xsa::bench {
 namespace {
@@ -227,10 +226,7 @@ void validate(const BlockConfig& config) {
 
 Json measure_block(const BlockConfig& config, const BlockProgress& progress) {
   validate(config);
-  const std::int64_t threads = config.threads > 0
-                                   ? config.threads
-                                   : std::max<std::int64_t>(1, std::thread::hardware_concurrency());
-  at::set_num_threads(static_cast<int>(threads));
+  const std::int64_t threads = op::use_threads(config.threads);
   return {{"what", "one block, attention and feed-forward layer: XSA against standard attention"},
           {"date", utc_now()},
           {"machine", machine_info()},

@@ -195,7 +195,8 @@ Invocation parse(const std::vector<std::string>& words) {
   sub->add_option("--sequences", arguments.sequences, "random sequences")
       ->check(whole_number(1))
       ->default_str("1024");
-  sub->add_option("--threads", arguments.threads, "CPU threads; 0: all cores")
+  sub->add_option("--threads", arguments.threads,
+                  "CPU threads; 0: one for each core that the process may use")
       ->check(whole_number(0, kMostThreads));
   sub->add_option("--file", arguments.file, "also write the result to this JSON file");
   sub->add_option("--csv", arguments.csv, "also write it as comma-separated values, heads too");

@@ -68,7 +68,9 @@ std::function<void()> declare_bench(CLI::App& command) {
   number("--heads", block.heads, "heads");
   number("--head-dim", block.head_dim, "dimension of a head");
   number("--rounds", block.rounds, "measurements of each length, forward and backward");
-  command.add_option("--threads", block.threads, "default: one a core")->check(whole_number(1));
+  command
+      .add_option("--threads", block.threads, "default: one for each core that the process may use")
+      ->check(whole_number(1));
   command.add_option("--output", options->output, "also write the result to this JSON file");
   command.add_flag("--overwrite", options->overwrite,
                    "replace an --output that is no result of this");

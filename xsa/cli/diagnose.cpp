@@ -1,7 +1,5 @@
 #include "xsa/diagnose/diagnose.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -12,6 +10,7 @@
 #include "xsa/cli/command.h"
 #include "xsa/cli/output_file.h"
 #include "xsa/load/load.h"
+#include "xsa/op/threads.h"
 #include "xsa/report/diagnosis.h"
 #include "xsa/report/metrics.h"
 #include "xsa/train/trainer.h"
@@ -101,7 +100,7 @@ void check_files(const Arguments& arguments, const std::string& source) {
 }  // namespace
 
 void diagnose(const Arguments& arguments) {
-  if (arguments.threads > 0) at::set_num_threads(static_cast<int>(arguments.threads));
+  const std::int64_t threads = op::use_threads(arguments.threads);
   const load::Loaded loaded = load::load(arguments.target);
   study::Recipe recipe;
   if (!loaded.recipe.is_null()) recipe.run = train::run_config_from_json(loaded.recipe);
@@ -125,6 +124,7 @@ void diagnose(const Arguments& arguments) {
   Json result = diagnose::diagnose(loaded.model, diagnose::split_of(dataset, recipe.diagnose),
                                    recipe.diagnose);
   result["tokenizer"] = recipe.run.data.tokenizer;
+  result["threads"] = threads;
   warn_of_gaps(result, warnings);
   result["warnings"] = *warnings.list;
   print(result, arguments.json);

@@ -166,7 +166,9 @@ std::function<void()> declare_eval(CLI::App& command) {
                   "resamples for the standard error of perplexity; 0: no standard errors")
       ->check(whole_number(0))
       ->capture_default_str();
-  command.add_option("--threads", arguments->threads, "default: one a core")
+  command
+      .add_option("--threads", arguments->threads,
+                  "default: one for each core that the process may use")
       ->check(whole_number(1, kMostThreads));
   command.add_option("--tokenizer", arguments->tokenizer,
                      "gpt2 or byte; default: the model's own, without a model gpt2");

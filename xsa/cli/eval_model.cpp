@@ -9,6 +9,7 @@
 #include "xsa/base/progress.h"
 #include "xsa/cli/command.h"
 #include "xsa/load/load.h"
+#include "xsa/op/threads.h"
 
 namespace xsa::cli {
 namespace {
@@ -59,7 +60,7 @@ std::string notes(const Json& results) {
 }  // namespace
 
 void evaluate_model(const EvalArguments& arguments) {
-  if (arguments.threads > 0) at::set_num_threads(static_cast<int>(arguments.threads));
+  op::use_threads(arguments.threads);
   const load::Loaded loaded = load::load(arguments.model);
   const Warnings warnings;
   const auto tokenizer = load::tokenizer_of(loaded, arguments.tokenizer, warnings);

@@ -1,7 +1,5 @@
 #include "xsa/generate/generate.h"
 
-#include <ATen/Parallel.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -17,6 +15,7 @@
 #include "xsa/cli/command.h"
 #include "xsa/generate/utf8_stream.h"
 #include "xsa/load/load.h"
+#include "xsa/op/threads.h"
 
 namespace xsa::cli {
 
@@ -185,7 +184,7 @@ Json to_json(const Options& options, const GenerateConfig& config, const text::T
 void run(const Options& options) {
   const GenerateConfig config = config_of(options);
   const std::vector<std::string> prompts = prompts_of(options);
-  if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
+  const std::int64_t threads = op::use_threads(options.threads);
 
   const load::Loaded loaded = load::load(options.model);
   const Warnings warnings;
@@ -213,6 +212,7 @@ void run(const Options& options) {
   }
   if (options.json) {
     Json json = to_json(options, config, *tokenizer, prompts, ids, results, timing);
+    json["threads"] = threads;
     json["warnings"] = *warnings.list;
     std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
@@ -246,7 +246,9 @@ std::function<void()> declare_generate(CLI::App& command) {
   command.add_option("--dtype", options->dtype, "of the weights: float32 or bfloat16")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->default_str("float32");
-  command.add_option("--threads", options->threads, "CPU threads; 0: all cores")
+  command
+      .add_option("--threads", options->threads,
+                  "CPU threads; 0: one for each core that the process may use")
       ->check(whole_number(0, kMostThreads));
   command.add_flag("--no-prompt", options->no_prompt, "print only what is new");
   command.add_flag("--json", options->json, "print texts, ids and timing as JSON, at the end");

@@ -103,7 +103,8 @@ std::function<void()> declare_prepare(CLI::App& command) {
          "a row without text, broken or not UTF-8: fail, or skip and count it");
   option("--shard-tokens", config->shard_tokens, "tokens in a shard (llmc), 10000 or more");
   option("--max-row-mib", config->max_row_mib, "a longer line of JSON is a bad row");
-  option("--threads", config->threads, "that encode; 0: all cores");
+  option("--threads", config->threads,
+         "that encode; 0: one for each core that the process may use");
   option("--save-mib", config->save_mib, "text between two places where a broken run may continue");
   command.add_flag("--overwrite", config->overwrite, "remove what an earlier run made, begin anew");
   command.add_flag("--json", *json, "print the manifest to standard output");

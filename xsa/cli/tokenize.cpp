@@ -10,12 +10,12 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <thread>
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
 #include "xsa/base/parallel.h"
 #include "xsa/base/progress.h"
+#include "xsa/base/system.h"
 #include "xsa/cli/command.h"
 #include "xsa/text/stream_encoder.h"
 
@@ -156,13 +156,13 @@ void decode_stream(Input& input, const text::Tokenizer& tokenizer) {
 
 void run(const Options& options) {
   check_usage(options.threads >= 0 && options.threads <= kMostThreads, "--threads: expected 1 to ",
-              kMostThreads, ", or 0 for all cores, got ", options.threads);
+              kMostThreads, ", or 0 for every core that the process may use, got ",
+              options.threads);
   const std::unique_ptr<text::Tokenizer> tokenizer = text::make_tokenizer(options.tokenizer);
   Input input(options.file);
   try {
     if (options.decode) return decode_stream(input, *tokenizer);
-    const std::int64_t cores = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
-    encode_stream(input, *tokenizer, threads(options.threads > 0 ? options.threads : cores));
+    encode_stream(input, *tokenizer, threads(threads_or_default(options.threads)));
   } catch (const NobodyReads&) {
   }
 }
@@ -186,7 +186,8 @@ std::function<void()> declare_tokenize(CLI::App& command) {
   command.add_flag("--decode", options->decode, "ids to text");
   command.add_option("--tokenizer", options->tokenizer, "gpt2, or byte: one token a byte")
       ->default_str("gpt2");
-  command.add_option("--threads", options->threads, "0: all cores; the ids do not depend on it");
+  command.add_option("--threads", options->threads,
+                     "0: one for each core that the process may use; the ids do not depend on it");
   return [options] { run(*options); };
 }
 

@@ -1,12 +1,12 @@
 #include "xsa/data/corpus.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "xsa/base/error.h"
 #include "xsa/base/parallel.h"
 #include "xsa/base/suggest.h"
+#include "xsa/base/system.h"
 #include "xsa/data/byte_stream.h"
 #include "xsa/data/corpus_folder.h"
 #include "xsa/data/prepare.h"
@@ -223,8 +223,7 @@ class Preparation {
     for (const Input& input : files_.inputs) bytes += input.file.bytes;
     Bar bar("preparing", bytes, rows.raw_bytes());
     const TokenizeOptions options{
-        .workers = config_.threads > 0 ? config_.threads
-                                       : std::max(1u, std::thread::hardware_concurrency()),
+        .workers = threads_or_default(config_.threads),
         .validation_fraction = config_.validation_fraction,
         .skip_bad_rows = config_.on_bad_row == "skip",
         .commit_bytes = config_.save_mib << 20,

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "xsa/base/system.h"
 #include "xsa/data/bar.h"
 #include "xsa/data/file_rows.h"
 #include "xsa/data/shard_writer.h"
@@ -100,11 +100,9 @@ void prepare(const Source& source, const DataConfig& config, const text::Tokeniz
   SplitWriter train(folder, /*validation=*/false, ShardFormat::kLlmC, shard_tokens);
   SplitWriter validation(folder, /*validation=*/true, ShardFormat::kLlmC, shard_tokens);
   Progressed state;
-  tokenize_files(rows, tokenizer, train, validation, state,
-                 {.workers = std::max(1u, std::thread::hardware_concurrency()),
-                  .stopped = kStopped,
-                  .bar = &bar,
-                  .bar_begin = bar.done()});
+  tokenize_files(
+      rows, tokenizer, train, validation, state,
+      {.workers = default_threads(), .stopped = kStopped, .bar = &bar, .bar_begin = bar.done()});
   for (const auto& [name, split] :
        {std::pair{"train", state.train}, std::pair{"validation", state.validation}})
     check(split.tokens >= 2, name, " text: expected at least one byte, got none; use more text");

@@ -255,8 +255,7 @@ class Runner {
 
   std::int64_t threads_of(const train::RunConfig& config) const {
     if (config.train.threads > 0) return config.train.threads;
-    const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
-    return std::max<std::int64_t>(1, cores / options_.jobs);
+    return std::max<std::int64_t>(1, default_threads() / options_.jobs);
   }
 
   /// Once, for the first run that had another number.

@@ -23,7 +23,7 @@ void TrainConfig::validate() const {
   check_usage(warmup_steps <= steps, "train.warmup_steps: expected at most train.steps (", steps,
               "), got ", warmup_steps, "; the peak would never be reached");
   check_usage(threads <= kMostThreads, "train.threads: expected at most ", kMostThreads, ", got ",
-              threads, "; 0 takes all cores");
+              threads, "; 0 takes every core that the process may use");
   check_usage(
       eval_tasks.empty() || !eval_task_data.empty(),
       "train.eval_task_data: expected the folder that holds the records of train.eval_tasks "

@@ -55,7 +55,8 @@ struct TrainConfig {
     field("grad_clip", self.grad_clip, "largest gradient norm; 0: no clipping", at_least(0));
     field("seed", self.seed, "of initial weights and data order", at_least(0));
     // Another number of threads may change the last bits: the run says so.
-    field("threads", self.threads, "CPU threads; 0: all cores", at_least(0), Effect::kNone);
+    field("threads", self.threads, "CPU threads; 0: one for each core that the process may use",
+          at_least(0), Effect::kNone);
     field("log_every", self.log_every, "steps between lines of metrics", at_least(1),
           Effect::kNone);
     field("eval_every", self.eval_every,

@@ -1,6 +1,5 @@
 #include "xsa/train/trainer.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_mul.h>
 
@@ -11,7 +10,6 @@
 #include <cstdio>
 #include <optional>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "xsa/base/progress.h"
@@ -19,6 +17,7 @@
 #include "xsa/checkpoint/checkpoint.h"
 #include "xsa/data/batch_reader.h"
 #include "xsa/model/memory.h"
+#include "xsa/op/threads.h"
 #include "xsa/train/batch.h"
 #include "xsa/train/generator.h"
 #include "xsa/train/metrics.h"
@@ -98,13 +97,6 @@ class Run {
   Clock::time_point start_;
 };
 
-std::int64_t use_threads(std::int64_t wanted) {
-  const std::int64_t threads =
-      wanted > 0 ? wanted : std::max<std::int64_t>(1, std::thread::hardware_concurrency());
-  at::set_num_threads(static_cast<int>(threads));
-  return threads;
-}
-
 std::int64_t begin_counting_memory() {
   model::reset_peak_tensor_bytes();
   return model::tensor_bytes();
@@ -114,7 +106,7 @@ Run::Run(RunConfig config, fs::path folder, const TrainOptions& options)
     : config_(std::move(config)),
       folder_(std::move(folder)),
       options_(options),
-      threads_(use_threads(config_.train.threads)),
+      threads_(op::use_threads(config_.train.threads)),
       tensor_bytes_before_(begin_counting_memory()),
       dataset_(data::open_dataset(config_.data)),
       loader_(dataset_.train.tokens, config_.train.batch_size, config_.model.context,
