@@ -88,12 +88,21 @@ TEST(Conditions, OfARunThatRecordedNoneAreItsRecipeAndWhatItMeasured) {
   EXPECT_THAT(conditions_of(recipe, nullptr).values.dump(), HasSubstr("a.txt"));
 }
 
-TEST(Conditions, ARecipesSettingsWithoutEffectAreNotHeldAgainstARecord) {
+TEST(Conditions, OfAModelAreThoseOfItsTraining) {
+  EXPECT_EQ(without_measured({{"train.lr", 0.5},
+                              {"train.eval_rows", 2},
+                              {"diagnose.seed", 1},
+                              {"evaluated piqa", "12"},
+                              {"data_sha256", "34"}}),
+            Json({{"train.lr", 0.5}, {"data_sha256", "34"}}));
+}
+
+TEST(Conditions, ThatARunDidNotRecordAreNotKnownToDiffer) {
   const Conditions recipe{{{"train.lr", 0.5}, {"train.log_every", 10}}, false};
-  EXPECT_THAT(differences(recipe, whole({{"train.lr", 0.5}})), IsEmpty());
-  EXPECT_THAT(differences(whole({{"train.lr", 0.5}}), recipe), IsEmpty());
-  EXPECT_EQ(names(differences(recipe, whole({{"train.lr", 0.5}, {"train.new", 1}}))),
-            std::vector<std::string>{"train.new"});
+  EXPECT_THAT(differences(recipe, whole({{"train.lr", 0.5}, {"piqa", "12"}})), IsEmpty());
+  EXPECT_THAT(differences(whole({{"train.lr", 0.5}, {"piqa", "12"}}), recipe), IsEmpty());
+  EXPECT_EQ(names(differences(recipe, whole({{"train.lr", 0.25}}))),
+            std::vector<std::string>{"train.lr"});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -98,6 +99,21 @@ TEST(AtomicWrite, LeavesTheOldFileWhenItCannotWrite) {
               AllOf(HasSubstr("a.partial"), HasSubstr("cannot create")));
   EXPECT_EQ(read_file(folder / "a"), "old");
   EXPECT_THAT(error_of([&] { atomic_write(folder / "a/b", "new"); }), HasSubstr("cannot create"));
+}
+
+TEST(AtomicWrite, LeavesNothingBehindWhereTheDiskIsFull) {
+  const TempFolder folder;
+  folder.write("a", "old");
+  install_stop_handlers();  // beyond the limit a write fails, as on a full disk
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{1000, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  const std::string error = error_of([&] { atomic_write(folder / "a", std::string(5000, 'x')); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_THAT(error, HasSubstr("a.partial: cannot write"));
+  EXPECT_EQ(read_file(folder / "a"), "old");
+  EXPECT_FALSE(exists(folder / "a.partial"));
 }
 
 TEST(AtomicWrite, WritesIntoANamedPipeAndLeavesItOne) {

@@ -22,11 +22,6 @@ std::string shown(const Json& value) {
   return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
 }
 
-std::string shown(const std::map<std::string, Json>& values, const std::string& name) {
-  const auto found = values.find(name);
-  return found == values.end() ? "nothing" : shown(found->second);
-}
-
 std::map<std::string, Json> sorted(const Json& values) {
   std::map<std::string, Json> all;
   if (values.is_object())
@@ -46,11 +41,9 @@ std::vector<Difference> differences(const Conditions& there, const Conditions& h
     if (std::find(apart_from.begin(), apart_from.end(), name) != apart_from.end()) continue;
     const auto a = left.find(name), b = right.find(name);
     if (a != left.end() && b != right.end() && a->second == b->second) continue;
-    // A whole record leaves out what has no effect; a recipe names that as well.
-    if ((a == left.end() && there.whole && !here.whole) ||
-        (b == right.end() && here.whole && !there.whole))
-      continue;
-    found.push_back({name, shown(left, name), shown(right, name)});
+    const bool one_is_silent = a == left.end() || b == right.end();
+    if (one_is_silent && !(there.whole && here.whole)) continue;
+    found.push_back({name, shown_condition(there, name), shown_condition(here, name)});
   }
   return found;
 }
@@ -73,6 +66,20 @@ Conditions conditions_of(const Json& recipe, const Json& summary) {
   if (summary.contains("validation_rows"))
     conditions.values["train.eval_rows"] = summary["validation_rows"];
   return conditions;
+}
+
+Json without_measured(const Json& values) {
+  Json rest = Json::object();
+  for (const auto& [name, value] : values.items())
+    if (!name.starts_with("diagnose.") && !name.starts_with("evaluated ") &&
+        !name.starts_with("train.eval_"))
+      rest[name] = value;
+  return rest;
+}
+
+std::string shown_condition(const Conditions& conditions, const std::string& name) {
+  const bool is_there = conditions.values.is_object() && conditions.values.contains(name);
+  return is_there ? shown(conditions.values[name]) : "nothing";
 }
 
 std::string list(const std::vector<Difference>& differences, const std::string& here) {

@@ -17,8 +17,8 @@ namespace xsa {
 
 struct Conditions {
   Json values = Json::object();
-  /// Whether a run recorded them. If not, its recipe stands in, with settings that change no
-  /// result: those are compared with another recipe's alone.
+  /// Whether a run recorded all of them. If not, its recipe stands in, and what it does not name is
+  /// not known to differ.
   bool whole = true;
 };
 
@@ -40,6 +40,12 @@ std::vector<Difference> differences(const Conditions& there, const Conditions& h
 /// Of a run, from its recipe.json and its summary.json (null: not finished). A run that recorded
 /// none has its recipe, and the data and the rows that its summary names.
 Conditions conditions_of(const Json& recipe, const Json& summary);
+
+/// Those of the model that a run trained: without what the run measured of it.
+Json without_measured(const Json& values);
+
+/// A value in words: JSON's text, a hash's beginning, or "nothing".
+std::string shown_condition(const Conditions& conditions, const std::string& name);
 
 /// "train.lr (0.001 there, 0.002 HERE), train.steps (...)"
 std::string list(const std::vector<Difference>& differences, const std::string& here);

@@ -143,7 +143,7 @@ struct Place {
   explicit Place(const fs::path& path)
       : target(behind_links(path)),
         parent(target.has_parent_path() ? target.parent_path() : fs::path(".")),
-        aside(target.string() + ".partial") {
+        aside(target.string() + kPartialEnd) {
     std::error_code error;
     const fs::file_status status = fs::status(target, error);
     check(!fs::is_directory(status), path.string(), ": expected a file, got a folder");
@@ -175,13 +175,16 @@ void atomic_write(const fs::path& path, std::string_view content) {
     if (!file.close()) fail(path, "write");
     return;
   }
-  {
-    const Descriptor file(aside, O_WRONLY | O_CREAT | O_TRUNC);
-    if (!file.valid()) fail(aside, "create");
+  const Descriptor file(aside, O_WRONLY | O_CREAT | O_TRUNC);
+  if (!file.valid()) fail(aside, "create");
+  try {
     write_all(file, aside, content);
     if (::fsync(file.get()) != 0) fail(aside, "sync");
+    if (::rename(aside.c_str(), target.c_str()) != 0) fail(path, "replace");
+  } catch (const Error&) {
+    ::unlink(aside.c_str());  // it may fill the disk
+    throw;
   }
-  if (::rename(aside.c_str(), target.c_str()) != 0) fail(path, "replace");
   sync_path(parent);
 }
 

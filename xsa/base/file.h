@@ -54,9 +54,13 @@ class InputFile {
 /// The whole file. Throws as InputFile.
 std::string read_file(const std::filesystem::path& path);
 
+/// What ends the name of a file that is being written; a killed process leaves it.
+inline constexpr const char* kPartialEnd = ".partial";
+
 /// Replaces path by `content` in one step: a reader sees the old file or the new one, also after a
 /// power cut. Creates missing parent folders. A symbolic link is followed, not replaced; a device
-/// or a named pipe is written as it is.
+/// or a named pipe is written as it is. Where it fails, as on a full disk, it leaves nothing
+/// behind.
 void atomic_write(const std::filesystem::path& path, std::string_view content);
 
 /// Whether atomic_write would find its place: creates missing parent folders, and leaves what is

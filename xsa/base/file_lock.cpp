@@ -23,6 +23,12 @@ FileLock::FileLock(const std::filesystem::path& path)
   throw Error(cat(path.string(), ": cannot lock: ", std::strerror(reason)));
 }
 
+void FileLock::note(std::string_view text) const {
+  // Nobody depends on it: a full disk, or a folder that is locked itself, leaves no note.
+  if (::ftruncate(fd_, 0) != 0) return;
+  [[maybe_unused]] const auto written = ::pwrite(fd_, text.data(), text.size(), 0);
+}
+
 FileLock::~FileLock() { ::close(fd_); }
 
 }  // namespace xsa

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 
 namespace xsa {
 
@@ -15,6 +16,8 @@ class FileLock {
   FileLock& operator=(const FileLock&) = delete;
 
   bool held() const { return held_; }
+  /// Replaces the content of the file that is held: for whoever finds it held.
+  void note(std::string_view text) const;
 
  private:
   int fd_;
