@@ -52,6 +52,18 @@ TEST(RunFolder, ThatIsNoRunsIsNeverTaken) {
   EXPECT_THROW(check_run_folder(folder / "thesis.tex", false, true), UsageError);
 }
 
+TEST(RunFolder, OfAnotherKindIsNeverTaken) {
+  for (const char* file : {"compare.json", "sweep.json", "results.json", "manifest.json"}) {
+    const testing::TempFolder folder;
+    atomic_write(folder / file, "{}");
+    if (file == std::string("compare.json")) atomic_write(folder / "recipe.json", "{}");
+    for (const auto& [resume, overwrite] : {std::pair{false, false}, {true, false}, {false, true}})
+      EXPECT_THAT([&] { check_run_folder(folder.path(), resume, overwrite); },
+                  ThrowsMessage<UsageError>(HasSubstr("nothing in it was touched")))
+          << file;
+  }
+}
+
 TEST(RunFolder, IsClearedOfARunsFilesOnly) {
   const testing::TempFolder folder;
   for (const char* name :
@@ -68,11 +80,11 @@ TEST(RunFolder, IsClearedOfARunsFilesOnly) {
 TEST(RunFolder, IsHeldByOneRunAtATime) {
   const testing::TempFolder folder;
   {
-    const FolderLock lock(folder.path());
-    EXPECT_THAT([&] { FolderLock(folder.path()); },
+    const FolderLock lock(folder.path(), "xsa train");
+    EXPECT_THAT([&] { FolderLock(folder.path(), "xsa train"); },
                 ThrowsMessage<Error>(HasSubstr("another process is training here")));
   }
-  EXPECT_NO_THROW(FolderLock(folder.path()));
+  EXPECT_NO_THROW(FolderLock(folder.path(), "xsa train"));
   EXPECT_NO_THROW(check_run_folder(folder.path(), false, false)) << "a lock alone is no run";
 }
 
@@ -98,6 +110,7 @@ TEST(Recipe, ThatIsNoneIsNamed) {
         << text;
 }
 
+/// What is measured is held by what was measured: Conditions.*.
 TEST(Recipe, MayDifferInWhatIsReportedAndKept) {
   const Json wanted = recipe([](RunConfig& config) {
     config.train.log_every = 1;
@@ -114,6 +127,30 @@ TEST(Recipe, MayDifferInWhatIsReportedAndKept) {
     config.data.read_ahead = 0;
   });
   EXPECT_NO_THROW(check_same_recipe(recipe(), wanted, "runs/a"));
+}
+
+TEST(Conditions, OfWhatWasMeasuredAreNamedWithBothValues) {
+  const Conditions saved{{{"train.eval_rows", 2}, {"piqa", "12"}}};
+  EXPECT_NO_THROW(check_same_conditions(saved, saved.values, "runs/a"));
+  EXPECT_THAT(
+      [&] { check_same_conditions(saved, {{"train.eval_rows", 64}, {"piqa", "12"}}, "runs/a"); },
+      ThrowsMessage<UsageError>(AllOf(HasSubstr("runs/a"),
+                                      HasSubstr("train.eval_rows (2 there, 64 asked for)"),
+                                      Not(HasSubstr("piqa")), HasSubstr("--overwrite"))));
+}
+
+TEST(Conditions, OfAnotherTextAreNoUsageError) {
+  EXPECT_THAT([&] { check_same_conditions({{{"data_sha256", "1"}}}, {{"data_sha256", "2"}}, "a"); },
+              ThrowsMessage<Error>(HasSubstr("another text")));
+}
+
+TEST(Conditions, ThatAnEarlierProgramDidNotRecordAreNotHeldAgainstIt) {
+  const Json summary = {{"data_sha256", "1"}, {"validation_rows", 2}};
+  const Json wanted = {{"data_sha256", "1"}, {"train.eval_rows", 2}, {"diagnose.sequences", 8}};
+  EXPECT_NO_THROW(check_same_conditions(recorded(recipe(), summary, wanted), wanted, "a"));
+  Json other = wanted;
+  other["train.eval_rows"] = 64;
+  EXPECT_THROW(check_same_conditions(recorded(recipe(), summary, other), other, "a"), UsageError);
 }
 
 TEST(Recipe, OfAnEarlierProgramHasTheDefaultOfASettingThatItLacks) {

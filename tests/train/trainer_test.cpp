@@ -344,7 +344,7 @@ TEST_F(Training, SumsUpARunAsDocumented) {
                           "non_embedding_parameters", "forward_flops_per_token", "train_loss",
                           "validation_loss", "bits_per_byte", "validation_rows", "tokens_per_s",
                           "data_wait_s", "elapsed_s", "peak_tensor_bytes", "peak_rss_bytes",
-                          "threads", "machine", "date", "commit", "layers"));
+                          "threads", "machine", "date", "commit", "conditions", "layers"));
   EXPECT_EQ(summary["steps"], 10);
   EXPECT_EQ(summary["tokens"], 10 * 8 * 32);
   EXPECT_EQ(summary["threads"], 1);
@@ -396,6 +396,67 @@ TEST_F(Training, IsNotResumedWithAnotherRecipe) {
   EXPECT_EQ(train(config, *this / "run", {.resume = true})["steps"], 10) << "log_every may differ";
 }
 
+TEST_F(Training, IsNeverMeasuredInTwoWays) {
+  RunConfig config = tiny();
+  EXPECT_THROW(train(config, *this / "run", signal_after(5, SIGTERM)), Interrupted);
+  clear_stop_signal();
+  config.train.eval_rows = 2;
+  const auto is_refused = ThrowsMessage<UsageError>(
+      AllOf(HasSubstr("train.eval_rows (10 there, 2 asked for)"), HasSubstr("--overwrite")));
+  EXPECT_THAT([&] { train(config, *this / "run", {.resume = true}); }, is_refused);
+  const Json summary = train(tiny(), *this / "run", {.resume = true});
+  EXPECT_THAT([&] { train(config, *this / "run", {.resume = true}); }, is_refused);
+  EXPECT_EQ(summary["conditions"]["train.eval_rows"], 10);
+  EXPECT_EQ(summary["conditions"]["data_sha256"], summary["data_sha256"]);
+  config.train.eval_rows = 1'000'000;  // as many as there are
+  const Json all = train(config, *this / "all");
+  config.train.eval_rows = 0;
+  EXPECT_EQ(train(config, *this / "all", {.resume = true}), all);
+}
+
+TEST_F(Training, MayBeAskedToMeasureMoreUntilItHasEnded) {
+  TrainOptions options = signal_after(5, SIGTERM);
+  options.measured = {{"text.txt", "1"}};
+  EXPECT_THROW(train(tiny(), *this / "run", options), Interrupted);
+  clear_stop_signal();
+  options = {.resume = true, .measured = {{"text.txt", "2"}}};
+  EXPECT_THROW(train(tiny(), *this / "run", options), UsageError);
+  options.measured = {{"piqa", "3"}};
+  const Json conditions = train(tiny(), *this / "run", options)["conditions"];
+  EXPECT_EQ(conditions["piqa"], "3");
+  EXPECT_FALSE(conditions.contains("text.txt"));
+  options.measured = {{"piqa", "4"}};
+  EXPECT_THROW(train(tiny(), *this / "run", options), UsageError);
+}
+
+TEST_F(Training, OfAnotherTextIsNoFinishedRun) {
+  train(tiny(), *this / "run");
+  atomic_write(*this / "text.txt", made_text() + made_text());
+  EXPECT_THAT([&] { train(tiny(), *this / "run", {.resume = true}); },
+              ThrowsMessage<Error>(HasSubstr("another text")));
+}
+
+TEST_F(Training, StoppedNamesTheCommandThatContinuesIt) {
+  const auto told = [&](TrainOptions options) {
+    options.after_step = [](std::int64_t step) {
+      if (step == 1) std::raise(SIGINT);
+    };
+    try {
+      train(tiny(), *this / "run", options);
+    } catch (const Interrupted& stopped) {
+      install_stop_handlers();
+      clear_stop_signal();
+      return std::string(stopped.what());
+    }
+    return std::string("was not stopped");
+  };
+  EXPECT_THAT(told({}), HasSubstr("The same command with --resume continues it"));
+  EXPECT_THAT(told({.overwrite = true}),
+              HasSubstr("--resume in place of --overwrite continues it"));
+  EXPECT_THAT(told({.overwrite = true, .how_to_continue = "Do it again"}),
+              HasSubstr("Do it again"));
+}
+
 TEST_F(Training, ReplacesARunOnlyWhenAskedTo) {
   const Json first = train(tiny(), *this / "run");
   RunConfig config = tiny();
@@ -415,7 +476,7 @@ TEST_F(Training, NeverReplacesAFolderThatIsNoRuns) {
 
 TEST_F(Training, RefusesAFolderWhereAnotherProcessTrains) {
   fs::create_directory(*this / "run");
-  const FolderLock other(*this / "run");
+  const FolderLock other(*this / "run", "xsa train");
   EXPECT_THAT([&] { train(tiny(), *this / "run"); },
               ThrowsMessage<Error>(HasSubstr("another process is training here")));
   EXPECT_FALSE(fs::exists(*this / "run" / "recipe.json"));

@@ -18,7 +18,9 @@
 #include "xsa/data/batch_reader.h"
 #include "xsa/model/memory.h"
 #include "xsa/op/threads.h"
+#include "xsa/train/advice.h"
 #include "xsa/train/batch.h"
+#include "xsa/train/conditions.h"
 #include "xsa/train/generator.h"
 #include "xsa/train/metrics.h"
 #include "xsa/train/optimizer.h"
@@ -45,6 +47,7 @@ class Run {
  public:
   Run(RunConfig config, fs::path folder, const TrainOptions& options);
   Json execute();
+  const Json& conditions() const { return conditions_; }
 
  private:
   void restore(const checkpoint::Reader& reader);
@@ -81,6 +84,7 @@ class Run {
   const TrainOptions& options_;
   std::int64_t threads_, tensor_bytes_before_;
   data::Dataset dataset_;
+  Json conditions_;
   data::TrainLoader loader_;  // where reading begins
   std::optional<data::BatchReader> reader_;
   model::Gpt model_;
@@ -109,23 +113,19 @@ Run::Run(RunConfig config, fs::path folder, const TrainOptions& options)
       threads_(op::use_threads(config_.train.threads)),
       tensor_bytes_before_(begin_counting_memory()),
       dataset_(data::open_dataset(config_.data)),
+      conditions_(train::conditions(config_, dataset_, options.measured)),
       loader_(dataset_.train.tokens, config_.train.batch_size, config_.model.context,
               static_cast<std::uint64_t>(config_.train.seed)),
       model_(config_.model, static_cast<std::uint64_t>(config_.train.seed)),
       optimizer_(model_.parameters(), config_.train),
       batch_(config_.train.batch_size, config_.model.context),
       progress_(options.label, config_.train.steps, "step") {
-  data::SequentialLoader(dataset_.validation.tokens, config_.train.batch_size,
-                         config_.model.context, config_.train.eval_rows);  // throws if no row fits
   seed_generator(static_cast<std::uint64_t>(config_.train.seed));
   standing_.data_sha256 = dataset_.sha256();
 }
 
 Json Run::execute() {
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  check(!error, folder_.string(), ": cannot create folder: ", error.message());
-  const FolderLock lock(folder_);
+  const FolderLock lock(folder_, "xsa train");
   check_run_folder(folder_, options_.resume, options_.overwrite);  // again: now nobody interferes
   if (options_.overwrite) clear_run_folder(folder_);
   if (const fs::path root = folder_ / "checkpoints"; fs::exists(root / "LATEST"))
@@ -137,9 +137,14 @@ Json Run::execute() {
   reader_.emplace(loader_, config_.data.read_ahead);
   run_to_the_end();
   Json result = summary(config_, now(), tokens_per_s());
+  result["conditions"] = conditions_;
   if (!evaluations_.empty()) result["evaluations"] = evaluations_;
   progress_.finish();
-  if (options_.at_end) result.update(options_.at_end(model_, dataset_));
+  try {
+    if (options_.at_end) result.update(options_.at_end(model_, dataset_));
+  } catch (const Interrupted&) {  // the run goes on from its last checkpoint
+    stop(stop_signal());
+  }
   write_json_file(folder_ / "summary.json", result);
   return result;
 }
@@ -153,7 +158,9 @@ void Run::restore(const checkpoint::Reader& reader) {
   apply_json(standing_, state.at("run"), "run");
   check(standing_.data_sha256 == dataset_.sha256(), folder_.string(), ": the text of data.source '",
         config_.data.source, "' has changed since ", reader.folder().string(),
-        " was saved; bring the old text back, or train anew with --overwrite");
+        " was saved; bring the old text back, or train anew with --overwrite, not with --resume");
+  check_same_so_far(state.value("conditions", Json::object()), conditions_,
+                    reader.folder().string());
   step_times_ = StepTimes(state.at("step_seconds").get<std::vector<double>>());
   evaluations_ = state.value("evaluations", Json::array());
   loader_.restore(state.at("loader"));
@@ -336,6 +343,7 @@ void Run::save() {
   contents.state = {{"run", xsa::to_json(now)},
                     {"loader", reader_->state()},
                     {"step_seconds", step_times_.seconds()},
+                    {"conditions", conditions_},
                     {"evaluations", evaluations_}};
   checkpoint::save(folder_ / "checkpoints", contents, config_.train.keep_checkpoints);
   saved_step_ = standing_.step;
@@ -347,7 +355,7 @@ void Run::stop(int signal) {
   throw Interrupted(signal,
                     cat(folder_.string(), ": stopped by ", signal == SIGINT ? "SIGINT" : "SIGTERM",
                         " after step ", standing_.step, " of ", config_.train.steps,
-                        "; its state is saved. The same command with --resume continues it"));
+                        "; its state is saved. ", how_to_continue(options_)));
 }
 
 void Run::require_finite(double value, const char* what, std::int64_t step) const {
@@ -357,9 +365,7 @@ void Run::require_finite(double value, const char* what, std::int64_t step) cons
   throw Error(
       cat(folder_.string(), ": step ", step, " of ", config_.train.steps, ": ", what, " is ", value,
           ", expected a finite number. Nothing of this step was kept; last good checkpoint: ",
-          newest ? newest->string() : "none yet", ". Lower --train.lr (", config_.train.lr,
-          "), lengthen --train.warmup_steps (", config_.train.warmup_steps,
-          ") or clip more with --train.grad_clip (", config_.train.grad_clip, ")"));
+          newest ? newest->string() : "none yet", ". ", how_to_stay_finite(config_.train)));
 }
 
 Standing Run::now() const {
@@ -375,12 +381,13 @@ Standing Run::now() const {
 Json train(const RunConfig& wanted, const fs::path& run_folder, const TrainOptions& options) {
   const RunConfig config = resolve(wanted);
   check_run_folder(run_folder, options.resume, options.overwrite);
-  if (options.resume && fs::exists(run_folder / "recipe.json")) {
-    check_same_recipe(read_json_file(run_folder / "recipe.json"), to_json(config),
-                      run_folder.string());
-    if (fs::exists(run_folder / "summary.json")) return read_json_file(run_folder / "summary.json");
-  }
-  return Run(config, run_folder, options).execute();
+  const fs::path recipe = run_folder / "recipe.json";
+  const bool resumes = options.resume && fs::exists(recipe);
+  if (resumes) check_same_recipe(read_json_file(recipe), to_json(config), run_folder.string());
+  Run run(config, run_folder, options);
+  if (resumes && fs::exists(run_folder / "summary.json"))
+    return finished_summary(run_folder, run.conditions());
+  return run.execute();
 }
 
 }  // namespace xsa::train

@@ -20,6 +20,11 @@ struct TrainOptions {
   bool resume = false;          // continue from checkpoints/LATEST; without one, start anew
   bool overwrite =
       false;  // replace an existing run; else an existing run without resume is a UsageError
+  /// What the caller measures beside the loss, for the run's conditions (xsa/base/conditions.h):
+  /// {"diagnose.sequences": 64, "piqa": "1f3a..."}.
+  Json measured = Json::object();
+  /// Told when the run is stopped: the command that continues it. "" for that of xsa train.
+  std::string how_to_continue;
   /// Called after each optimizer step, before its metrics and checkpoint, with the number of
   /// finished steps.
   std::function<void(std::int64_t step)> after_step;
@@ -40,8 +45,9 @@ struct TrainOptions {
 
 /// Trains and returns the summary, also written to summary.json. A finished run with resume returns
 /// its summary at once. Throws Interrupted after saving when asked to stop; Error when loss or
-/// gradient norm is not finite (before the update; the last good checkpoint is named), or when a
-/// resumed run's recipe differs in anything but steps' reporting.
+/// gradient norm is not finite (before the update; the last good checkpoint is named); UsageError
+/// when a resumed run was trained or measured under other conditions. Nothing of a run is replaced
+/// before the new one's recipe, data and model are there.
 Json train(const RunConfig& config, const std::filesystem::path& run_folder,
            const TrainOptions& options = {});
 
