@@ -185,7 +185,8 @@ def test_other_files_in_the_way_are_never_removed(xsa):
     (xsa.folder / "runs" / "tiny").mkdir(parents=True)
     (xsa.folder / "runs" / "tiny" / "thesis.tex").write_text("precious")
     xsa("compare", "tiny.toml", "--text", "text.txt", "--overwrite", expect=2)
-    xsa("train", "tiny.toml", "--text", "text.txt", "--overwrite", expect=2)
+    words = ("--name", "tiny", "--text", "text.txt", "--overwrite")
+    xsa("train", "tiny.toml", *words, expect=2)
     assert (xsa.folder / "runs" / "tiny" / "thesis.tex").read_text() == "precious"
 
 

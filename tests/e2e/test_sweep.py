@@ -1,5 +1,6 @@
 """A grid of trainings: resumable, and no point stops another."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import signal
 
 import pytest
 from conftest import made_text
+from test_compare import state_of
 from test_interrupt import timeless, wait_for, weights
 
 SWEEP = """
@@ -278,12 +280,106 @@ def test_a_folder_that_cannot_be_made_is_named(sweeping):
     assert "text.txt/sweep: cannot create folder: Not a directory" in refused
 
 
-def test_a_text_that_changed_between_two_points_is_an_error(sweeping):
+def test_a_text_that_changed_between_two_points_is_refused_before_training(sweeping):
     sweeping("sweep", "sweep.toml", *SHORT)
-    shutil.rmtree(sweeping.folder / "runs" / "sweep" / "points" / POINTS[2])
+    folder = sweeping.folder / "runs" / "sweep"
+    shutil.rmtree(folder / "points" / POINTS[2])
+    before = state_of(folder)
     (sweeping.folder / "text.txt").write_text(made_text(60_000, seed=2))
     failed = sweeping("sweep", "sweep.toml", *SHORT, expect=1).stderr
-    assert f"{POINTS[2]} was trained on another text than {POINTS[0]}" in failed
+    assert f"{POINTS[0]} was trained on another text" in failed and "changed in between" in failed
+    assert state_of(folder) == before
+
+
+@pytest.mark.parametrize(
+    "setting, difference",
+    [
+        ("--train.eval_rows=2", "train.eval_rows (16 there, 2 asked for)"),
+        ("--diagnose.seed=2", "diagnose.seed (1337 there, 2 asked for)"),
+        ("--train.eval_texts=text.txt", "evaluated text.txt (nothing there, "),
+    ],
+)
+def test_points_are_never_measured_in_two_ways(sweeping, setting, difference):
+    sweeping("sweep", "sweep.toml", *SHORT)
+    folder = sweeping.folder / "runs" / "sweep"
+    before = state_of(folder)
+    for more in ([], ["--seeds", 2]):
+        refused = sweeping("sweep", "sweep.toml", *SHORT, setting, *more, expect=2).stderr
+        assert difference in refused
+    assert state_of(folder) == before
+
+
+def test_a_mistake_loses_no_point(sweeping):
+    sweeping("sweep", "sweep.toml", *SHORT)
+    folder = sweeping.folder / "runs" / "sweep"
+    before = state_of(folder)
+    for mistake in (["--text", "missing.txt"], ["--train.eval_texts=missing.txt"]):
+        failed = sweeping("sweep", "sweep.toml", *SHORT, *mistake, "--overwrite", expect=1)
+        assert "missing.txt" in failed.stderr
+        sweeping("sweep", "sweep.toml", *SHORT, *mistake, "--name", "fresh", expect=1)
+    assert state_of(folder) == before
+    assert not (sweeping.folder / "runs" / "fresh").exists()
+
+
+def test_an_unreadable_recipe_is_one_points_failure_with_its_remedy(sweeping):
+    sweeping("sweep", "sweep.toml", *SHORT)
+    before = results(sweeping, "sweep")
+    point = sweeping.folder / "runs" / "sweep" / "points" / POINTS[1]
+    for content in ("", "{", "[]"):
+        (point / "recipe.json").write_text(content)
+        sweeping("sweep", "sweep.toml", *SHORT, expect=1)
+        assert statuses(sweeping) == ["done", "failed", "done", "done"]
+        error = read(sweeping)["points"][1]["error"]
+        assert "recipe" in error and f"remove runs/sweep/points/{POINTS[1]}" in error
+    shutil.rmtree(point)
+    sweeping("sweep", "sweep.toml", *SHORT)
+    assert results(sweeping, "sweep") == before
+
+
+def test_a_sweep_that_was_killed_while_it_wrote_its_files_is_begun_anew(sweeping):
+    sweeping("sweep", "sweep.toml", *SHORT)
+    folder = sweeping.folder / "runs" / "sweep"
+    whole = results(sweeping, "sweep")
+    first = (folder / "sweep.json").read_bytes()
+    for left, content in (("sweep.json", first), ("sweep.json.partial", first[:9])):
+        shutil.rmtree(folder)
+        folder.mkdir()
+        (folder / left).write_bytes(content)
+        sweeping("sweep", "sweep.toml", *SHORT)
+        assert results(sweeping, "sweep") == whole
+        assert not list(folder.rglob("*.partial"))
+
+
+def test_a_sweeps_folder_is_its_own_and_one_process_works_there(sweeping):
+    sweeping("sweep", "sweep.toml", *SHORT)
+    folder = sweeping.folder / "runs" / "sweep"
+    before = state_of(folder)
+    words = ("tiny.toml", "--text", "text.txt", "--name", "sweep")
+    for command in ("train", "compare"):
+        for more in ([], ["--overwrite"]):
+            assert "found a sweep" in sweeping(command, *words, *more, expect=2).stderr
+    for held in (folder, folder / "points" / POINTS[3]):
+        with open(held / ".lock", "r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            refused = sweeping("sweep", "sweep.toml", *SHORT, "--overwrite", expect=1).stderr
+            assert f"{held.relative_to(sweeping.folder)}: another process" in refused
+    assert state_of(folder) == before
+
+
+def test_fewer_seeds_show_fewer_and_keep_the_others(sweeping):
+    sweeping("sweep", "sweep.toml", *SHORT, "--seeds", 2)
+    before = state_of(sweeping.folder / "runs" / "sweep" / "points")
+    sweeping("sweep", "sweep.toml", *SHORT, "--train.keep_checkpoints=1", "--train.log_every=5")
+    assert len(read(sweeping)["points"]) == 4
+    assert state_of(sweeping.folder / "runs" / "sweep" / "points") == before
+
+
+def test_points_that_failed_are_not_counted_as_progress(sweeping):
+    sweep = SWEEP.replace("[1e-2, 2e-2]", "[1e38, 2e-2]")
+    (sweeping.folder / "sweep.toml").write_text(sweep)
+    failed = sweeping("sweep", "sweep.toml", *SHORT, expect=1).stderr
+    last = [line for line in failed.splitlines() if line.startswith("sweep:")][-1]
+    assert "(2 failed)" in last and "40/80 steps" in last and "100%" not in last
 
 
 def test_a_point_whose_process_is_killed_has_the_signal_as_its_error(sweeping):

@@ -45,6 +45,23 @@ TEST_F(EvaluationTest, OfALimitedTextIsThatOfItsBeginning) {
   EXPECT_NE(measured().at(0).at("metrics"), limited);
 }
 
+TEST_F(EvaluationTest, IsAConditionByWhatIsAskedAndNotByItsName) {
+  Recipe recipe{.run = config_};
+  const auto asked = [&] { return Measuring(recipe).conditions(); };
+  recipe.run.train.eval_limit = 3;
+  const Json first = asked();
+  EXPECT_THAT(first.at("evaluated text.txt").get<std::string>(), HasSubstr("3 windows, "));
+  EXPECT_EQ(first.at("diagnose.sequences"), recipe.diagnose.sequences);
+  folder_.write("elsewhere/text.txt", kText);
+  recipe.run.train.eval_texts = (folder_ / "elsewhere/text.txt").string();
+  EXPECT_EQ(asked(), first);
+  folder_.write("elsewhere/text.txt", "another sentence, of another length and of other letters.");
+  EXPECT_NE(asked(), first);
+  recipe.run.train.eval_texts = config_.train.eval_texts;
+  recipe.run.train.eval_limit = 2;
+  EXPECT_NE(asked(), first);
+}
+
 TEST_F(EvaluationTest, ReadsWhatItNeedsAtOnce) {
   config_.train.eval_texts += "," + (folder_ / "none.txt").string();
   EXPECT_THAT(error_of([&] { evaluation(config_); }), HasSubstr("none.txt"));

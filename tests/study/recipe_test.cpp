@@ -104,12 +104,5 @@ TEST_F(Recipes, SurviveJson) {
   EXPECT_TRUE(json.at("model").contains("head_dim"));
 }
 
-TEST(RecipeDifferences, NameEachKeyWithBothValues) {
-  const Json before = {{"train", {{"lr", 0.1}, {"steps", 5}}}};
-  const Json now = {{"train", {{"lr", 0.2}, {"steps", 5}}}};
-  EXPECT_THAT(differences(now, before), ::testing::ElementsAre("train.lr: 0.2, was 0.1"));
-  EXPECT_TRUE(differences(now, now).empty());
-}
-
 }  // namespace
 }  // namespace xsa::study

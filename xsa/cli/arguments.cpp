@@ -30,7 +30,7 @@ constexpr char kCompareExamples[] = R"(Examples:
   xsa compare --seeds 3 --train.steps=600      three pairs of trainings, longer ones
   xsa compare my-recipe.toml --train.lr=1e-3   your recipe, one field changed
 
-Run again after an interruption, it continues: finished runs are kept.
+Run again after an interruption, or with other --seeds, it continues: finished runs are kept.
 Any field of a recipe (TOML, see recipes/) can be set as --table.field=value:
 )";
 
@@ -149,7 +149,10 @@ Invocation parse(const std::vector<std::string>& words) {
     sub->add_option("--text", arguments.text,
                     "train on this: a text file, a folder of them, or token shards")
         ->check(not_empty());
-    sub->add_option("--name", arguments.name, "name of the " + what + "; by default the recipe's")
+    sub->add_option("--name", arguments.name,
+                    "name of the " + what +
+                        "; by default the recipe's, of xsa train with the kind "
+                        "of attention: demo-exclusive")
         ->check(not_empty());
     sub->add_option("--output", arguments.output, "folder that holds " + what + "s")
         ->check(not_empty())

@@ -70,12 +70,12 @@ study::Recipe resolve(const Arguments& arguments) {
   return study::load_recipe(arguments.recipe, overrides);
 }
 
-std::filesystem::path run_folder(const Arguments& arguments) {
+std::filesystem::path run_folder(const Arguments& arguments, const std::string& end) {
   const std::filesystem::path recipe = arguments.recipe;
   const bool is_file = recipe.extension() == ".toml" || recipe.extension() == ".json";
   // A recipe's name may have a point: paper-0.7b.
-  const std::string name =
-      arguments.name.value_or(is_file ? recipe.stem().string() : recipe.filename().string());
+  const std::string name = arguments.name.value_or(
+      (is_file ? recipe.stem().string() : recipe.filename().string()) + end);
   check_usage(!name.empty() && name.find('/') == std::string::npos && name != "." && name != "..",
               "--name: expected a plain folder name, got '", name,
               "'; --output says where it goes");

@@ -63,8 +63,8 @@ CLI::Validator not_empty();
 
 /// The recipe with --text, --seeds, --sequences and every --table.field over it.
 study::Recipe resolve(const Arguments& arguments);
-/// output/name; the name is by default the recipe's.
-std::filesystem::path run_folder(const Arguments& arguments);
+/// output/name; the name is by default the recipe's, with `end` behind it.
+std::filesystem::path run_folder(const Arguments& arguments, const std::string& end = "");
 
 // Each returns normally when done and throws otherwise.
 void compare(const Arguments& arguments);

@@ -14,8 +14,9 @@
 namespace xsa::cli {
 namespace {
 
-tasks::RunFacts facts_of(const EvalArguments& arguments, const model::Gpt& model,
+tasks::RunFacts facts_of(const EvalArguments& arguments, const load::Loaded& loaded,
                          const text::Tokenizer& tokenizer) {
+  const model::Gpt& model = loaded.model;
   tasks::RunFacts facts;
   facts.model_name = arguments.model;
   const auto or_null = [](std::int64_t value) { return value == 0 ? Json() : Json(value); };
@@ -26,6 +27,7 @@ tasks::RunFacts facts_of(const EvalArguments& arguments, const model::Gpt& model
   config["model_num_parameters"] = model::count(model.config()).parameters;
   config["model_dtype"] = "float32";
   config["model_config"] = to_json(model.config());
+  if (!loaded.conditions.is_null()) config["trained"] = loaded.conditions;
   config["batch_size"] = or_null(arguments.budget.items);
   config["batch_tokens"] = arguments.budget.tokens;
   config["threads"] = at::get_num_threads();
@@ -74,7 +76,7 @@ void evaluate_model(const EvalArguments& arguments) {
                                        .resamples = arguments.resamples,
                                        .loading_seconds = loading.count(),
                                        .warnings = *warnings.list,
-                                       .facts = facts_of(arguments, loaded.model, *tokenizer)});
+                                       .facts = facts_of(arguments, loaded, *tokenizer)});
   const std::string shown = arguments.json ? results.dump(2) + "\n"
                                            : header(arguments, results) + "\n" +
                                                  tasks::results_table(results) + notes(results);

@@ -93,8 +93,9 @@ void sweep(const Arguments& arguments) {
   const auto failed = std::ranges::count_if(
       points, [](const Json& point) { return point.at("status") == "failed"; });
   check(failed == 0, folder.string(), ": ", failed, " of ", points.size(),
-        " points failed, each with its error above; the same command tries them again, logs/ has "
-        "all they said");
+        " points failed, each with its error above; the same command ",
+        arguments.overwrite ? "without --overwrite " : "",
+        "tries them again, logs/ has all they said");
 }
 
 }  // namespace xsa::cli

@@ -4,7 +4,6 @@
 
 #include "xsa/base/progress.h"
 #include "xsa/cli/command.h"
-#include "xsa/study/compare.h"
 #include "xsa/study/evaluation.h"
 
 namespace xsa::cli {
@@ -15,17 +14,12 @@ void train(const Arguments& arguments) {
     std::printf("%s\n", train::to_json(recipe.run).dump(2).c_str());
     return;
   }
-  const std::filesystem::path folder = run_folder(arguments);
-  train::TrainOptions options;
+  // A comparison of the same recipe has the recipe's name alone.
+  const std::filesystem::path folder = run_folder(arguments, "-" + recipe.run.model.attention);
+  train::TrainOptions options = study::Measuring(recipe).options(folder);
   options.label = recipe.run.model.attention;
   options.resume = arguments.resume;
   options.overwrite = arguments.overwrite;
-  options.evaluate = study::evaluation(recipe.run);
-  options.diagnose = study::diagnosis(recipe.diagnose);
-  options.at_end = [&](const model::Gpt& model, const data::Dataset& dataset) {
-    study::diagnose_into(folder, model, dataset, recipe.diagnose);
-    return Json::object();
-  };
   const Json summary = train::train(recipe.run, folder, options);
   if (arguments.json) {
     std::printf("%s\n", summary.dump(2).c_str());

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "xsa/base/conditions.h"
 #include "xsa/base/error.h"
 #include "xsa/checkpoint/checkpoint.h"
 #include "xsa/checkpoint/hugging_face.h"
@@ -42,7 +43,9 @@ Loaded from_checkpoint(const fs::path& path) {
   }
   check_no_others(reader.model(), model.parameters(), reader.folder().string());
   const Json settings = reader.recipe().value("data", Json::object());
-  return {std::move(model), settings.value("tokenizer", ""), reader.recipe(), {}};
+  Json conditions = without_measured(conditions_of(reader.recipe(), reader.state()).values);
+  conditions["step"] = reader.step();
+  return {std::move(model), settings.value("tokenizer", ""), reader.recipe(), {}, conditions};
 }
 
 Loaded from_hugging_face(const fs::path& path) {

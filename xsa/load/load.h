@@ -18,6 +18,8 @@ struct Loaded {
   std::string tokenizer;  // as text::make_tokenizer knows it; "" where the folder tells none
   Json recipe;            // of the run that made it; null for others
   std::filesystem::path vocabulary;  // its own folder, if that has one; empty: the installed one
+  /// What its training depended on (xsa/base/conditions.h) and its "step"; null for others.
+  Json conditions{};
 };
 
 /// `path`: a checkpoint's folder, a run's (its newest checkpoint), or one with config.json. Throws

@@ -5,8 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "xsa/base/conditions.h"
 #include "xsa/base/signals.h"
+#include "xsa/diagnose/diagnose.h"
 #include "xsa/eval/evaluate.h"
+#include "xsa/eval/fingerprint.h"
 
 namespace xsa::study {
 namespace {
@@ -32,19 +35,24 @@ eval::Questions read_questions(const train::RunConfig& config, const text::Token
       [](const std::string& warning) { std::fprintf(stderr, "%s\n", warning.c_str()); });
 }
 
-}  // namespace
+using Evaluate = decltype(train::TrainOptions::evaluate);
 
-decltype(train::TrainOptions::evaluate) evaluation(const train::RunConfig& config) {
-  if (config.train.eval_texts.empty() && config.train.eval_tasks.empty()) return {};
-  struct Asked {
-    std::unique_ptr<text::Tokenizer> tokenizer;
-    eval::Questions questions;
-  };
+struct Asked {
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  eval::Questions questions;
+};
+
+/// Nothing where nothing is asked for.
+std::shared_ptr<const Asked> ask(const train::RunConfig& config) {
+  if (config.train.eval_texts.empty() && config.train.eval_tasks.empty()) return nullptr;
   train::resolve(config);  // throws for what the recipe itself forbids, before anything is read
   auto tokenizer = text::make_tokenizer(config.data.tokenizer);
   eval::Questions questions = read_questions(config, *tokenizer);
-  const auto asked =
-      std::make_shared<const Asked>(Asked{std::move(tokenizer), std::move(questions)});
+  return std::make_shared<const Asked>(Asked{std::move(tokenizer), std::move(questions)});
+}
+
+Evaluate evaluation_of(const std::shared_ptr<const Asked>& asked) {
+  if (!asked) return {};
   return [asked](const model::Gpt& model) -> std::optional<std::vector<Json>> {
     const auto figures = eval::figures(model, *asked->tokenizer, asked->questions);
     if (!figures) return std::nullopt;
@@ -54,6 +62,35 @@ decltype(train::TrainOptions::evaluate) evaluation(const train::RunConfig& confi
     return lines;
   };
 }
+
+/// {"piqa": "100 records, 1f3a..."}: what is asked, by its tokens.
+Json hashes_of(const eval::Questions& questions) {
+  constexpr std::size_t kDigits = 16;
+  Json hashes = Json::object();
+  const auto add = [&](const std::string& name, std::size_t count, const char* what,
+                       const std::vector<eval::Item>& items) {
+    hashes["evaluated " + name] =
+        cat(count, " ", what, ", ", eval::fingerprint(items).substr(0, kDigits));
+  };
+  for (const tasks::TaskSamples& task : questions.tasks) {
+    std::vector<eval::Item> items;
+    for (const tasks::Sample& sample : task.samples)
+      for (const tasks::Request& request : sample.requests)
+        items.push_back({request.context_ids, request.continuation_ids});
+    add(task.task, task.samples.size(), "records", items);
+  }
+  for (const eval::TextSamples& text : questions.texts) {
+    std::vector<eval::Item> items;
+    for (const tasks::Window& window : text.windows)
+      items.push_back({window.context, window.predicted});
+    add(text.name, items.size(), "windows", items);
+  }
+  return hashes;
+}
+
+}  // namespace
+
+Evaluate evaluation(const train::RunConfig& config) { return evaluation_of(ask(config)); }
 
 decltype(train::TrainOptions::diagnose) diagnosis(const diagnose::DiagnoseConfig& config) {
   return [config](const model::Gpt& model, const data::Dataset& dataset) -> std::optional<Json> {
@@ -66,6 +103,26 @@ decltype(train::TrainOptions::diagnose) diagnosis(const diagnose::DiagnoseConfig
       return std::nullopt;  // training itself looks at the signal, and saves
     }
   };
+}
+
+Measuring::Measuring(const Recipe& recipe) : diagnose_(recipe.diagnose) {
+  const auto asked = ask(recipe.run);
+  evaluate_ = evaluation_of(asked);
+  if (asked) conditions_ = hashes_of(asked->questions);
+  add_conditions(conditions_, diagnose_, "diagnose");
+}
+
+train::TrainOptions Measuring::options(const std::filesystem::path& run_folder) const {
+  train::TrainOptions options{.measured = conditions_};
+  options.evaluate = evaluate_;
+  options.diagnose = diagnosis(diagnose_);
+  options.at_end = [config = diagnose_, run_folder](const model::Gpt& model,
+                                                    const data::Dataset& dataset) {
+    write_json_file(run_folder / "diagnose.json",
+                    diagnose::diagnose(model, diagnose::split_of(dataset, config), config));
+    return Json::object();
+  };
+  return options;
 }
 
 }  // namespace xsa::study

@@ -191,26 +191,4 @@ std::string field_help() {
   return out.str();
 }
 
-std::vector<std::string> differences(const Json& now, const Json& before) {
-  std::vector<std::string> rows;
-  const Json now_flat = now.flatten(), before_flat = before.flatten();
-  const auto dotted = [](std::string pointer) {
-    pointer.erase(0, 1);
-    std::replace(pointer.begin(), pointer.end(), '/', '.');
-    return pointer;
-  };
-  for (const auto& [key, value] : now_flat.items()) {
-    const auto old = before_flat.find(key);
-    if (old == before_flat.end()) {
-      rows.push_back(cat(dotted(key), ": ", value.dump(), ", was not set"));
-    } else if (*old != value) {
-      rows.push_back(cat(dotted(key), ": ", value.dump(), ", was ", old->dump()));
-    }
-  }
-  for (const auto& [key, value] : before_flat.items()) {
-    if (!now_flat.contains(key)) rows.push_back(cat(dotted(key), ": not set, was ", value.dump()));
-  }
-  return rows;
-}
-
 }  // namespace xsa::study

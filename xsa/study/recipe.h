@@ -70,7 +70,4 @@ std::vector<std::string> override_names();
 /// The help of every field, a section per table.
 std::string field_help();
 
-/// The keys in which two recipes differ, as "train.lr: 0.002, was 0.001"; empty if they are equal.
-std::vector<std::string> differences(const Json& now, const Json& before);
-
 }  // namespace xsa::study

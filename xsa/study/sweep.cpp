@@ -5,16 +5,20 @@
 #include <csignal>
 #include <cstdio>
 #include <list>
+#include <map>
 #include <set>
 #include <thread>
 
 #include "xsa/base/error.h"
+#include "xsa/base/owned_folder.h"
 #include "xsa/base/parse_json.h"
 #include "xsa/base/progress.h"
 #include "xsa/base/signals.h"
 #include "xsa/base/system.h"
 #include "xsa/study/child.h"
-#include "xsa/study/same_text.h"
+#include "xsa/study/evaluation.h"
+#include "xsa/study/run_state.h"
+#include "xsa/study/same_conditions.h"
 #include "xsa/train/run_folder.h"
 
 namespace xsa::study {
@@ -23,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kPollEvery{100};
+constexpr char kCommand[] = "xsa sweep";
 
 /// A point and how far it is: an element of sweep.json's "points".
 struct Task {
@@ -32,53 +37,18 @@ struct Task {
   double loss = 0;  // the newest
 };
 
-/// How far the run of a folder is, from the end of its metrics.jsonl.
-void read_newest(const fs::path& folder, Task& task) {
-  std::FILE* const file = std::fopen((folder / "metrics.jsonl").c_str(), "rb");
-  if (file == nullptr) return;
-  char tail[4096];
-  std::fseek(file, 0, SEEK_END);
-  std::fseek(file, -std::min<long>(std::ftell(file), sizeof tail), SEEK_CUR);
-  std::string text(tail, std::fread(tail, 1, sizeof tail, file));
-  std::fclose(file);
-  for (std::size_t end = text.rfind('\n'); end != std::string::npos && end > 0;) {
-    const std::size_t begin = text.rfind('\n', end - 1);
-    const Json line = try_parse_json(std::string_view(text).substr(begin + 1, end - begin - 1));
-    const auto at = [&](const char* key) {
-      return line.is_object() ? line.value(key, Json()) : Json();
-    };
-    if (at("type") == "train" && at("step").is_number_integer() && at("loss").is_number()) {
-      task.done = at("step").get<std::int64_t>();
-      task.loss = at("loss").get<double>();
-      return;
-    }
-    end = begin;
-  }
-}
-
-/// What a finished run says of itself; nothing where it has not ended.
-std::optional<Json> summary_of(const fs::path& folder) {
-  const fs::path path = folder / "summary.json";
-  if (!fs::exists(path) || !fs::exists(folder / "recipe.json")) return std::nullopt;
-  const Json summary = try_parse_json(read_file(path));
-  check(summary.is_object() && summary.value("validation_loss", Json()).is_number() &&
-            summary.value("data_sha256", Json()).is_string(),
-        path.string(),
-        ": expected a finished run's, with a number validation_loss and a text data_sha256, found "
-        "none; remove it, and the run ends anew from its last checkpoint");
-  return summary;
-}
-
 class Runner {
  public:
   Runner(const Sweep& sweep, fs::path folder, const SweepOptions& options)
       : sweep_(sweep), folder_(std::move(folder)), options_(options) {}
 
   Json run() {
-    std::error_code error;
-    fs::create_directories(folder_, error);
-    check(!error, folder_.string(), ": cannot create folder: ", error.message());
-    const train::FolderLock lock(folder_);
+    // All that can be refused comes first, and touches nothing.
+    check_kind(folder_, FolderKind::kSweep);
+    same_.emplace(folder_, sweep_.base.run.data.source);
+    want(first_points(sweep_));
+    const FolderLock lock(folder_, kCommand);
+    check_kind(folder_, FolderKind::kSweep);  // again: now nobody interferes
     open_folder();
     record_ = {{"name", fs::absolute(folder_).lexically_normal().filename().string()},
                {"title", sweep_.title},
@@ -96,18 +66,21 @@ class Runner {
     }
 
     add(first_points(sweep_));
+    write();  // first, since it says what the folder is
     write_json_file(folder_ / "recipe.json", record_["recipe"]);
-    write();
     const std::size_t later =
         later_points(sweep_, [](const SweepPoint&) { return std::nullopt; }).size();
     progress_.emplace("sweep", total_steps(later), "step");
     progress_->start_at(done_steps());
     run_round();
-    add(later_points(sweep_, [&](const SweepPoint& point) { return loss_of(point); }));
+    const auto others =
+        later_points(sweep_, [&](const SweepPoint& point) { return loss_of(point); });
+    want(others);
+    add(others);
     write();
     run_round();
     progress_->finish();
-    check_same_text();
+    check_same_conditions();
     return record_;
   }
 
@@ -117,44 +90,75 @@ class Runner {
     return point.labels.size() == sweep_.axes.size();
   }
 
-  /// Leaves a folder that is this sweep's: new, empty, or holding an earlier part of it.
-  void open_folder() const {
-    const fs::path file = folder_ / "sweep.json";
-    if (!fs::exists(file)) {
-      for (const auto& entry : fs::directory_iterator(folder_))
-        check_usage(entry.path().filename() == ".lock", folder_.string(),
-                    ": expected a new folder or one that xsa sweep made, found other files; "
-                    "choose another --name");
-      return;
+  /// Notes the conditions of each point. A text or a task's records that cannot be read are refused
+  /// here; a point that cannot be trained for other reasons fails later, alone.
+  void want(const std::vector<SweepPoint>& points) {
+    std::map<std::string, data::Dataset> datasets;
+    std::map<std::string, Measuring> measurings;
+    for (const SweepPoint& point : points) {
+      if (!can_be_trained(point)) continue;
+      Recipe recipe = sweep_.base;
+      recipe.run = run_config(sweep_, point);
+      try {
+        recipe.run = train::resolve(recipe.run);
+      } catch (const UsageError&) {
+        continue;
+      }
+      const std::string source = xsa::to_json(recipe.run.data).dump();
+      auto dataset = datasets.find(source);
+      if (dataset == datasets.end())
+        dataset = datasets.emplace(source, data::open_dataset(recipe.run.data)).first;
+      const std::string hash = dataset->second.sha256();
+      check(texts_.emplace(source, hash).first->second == hash, folder_.string(), ": '",
+            recipe.run.data.source, "' changed while the sweep ran; bring the old text back, or ",
+            "train all anew with --overwrite");
+      const train::TrainConfig& train = recipe.run.train;
+      const std::string asked =
+          Json{recipe.run.data.tokenizer, recipe.run.model.context, train.eval_texts,
+               train.eval_tasks,          train.eval_task_data,     train.eval_limit}
+              .dump();
+      auto measuring = measurings.find(asked);
+      if (measuring == measurings.end()) measuring = measurings.emplace(asked, recipe).first;
+      try {
+        same_->want(point.name(), recipe.run, dataset->second, measuring->second.conditions());
+      } catch (const UsageError&) {  // no row of this length fits into the text
+      }
     }
+  }
+
+  /// Leaves a folder that is this sweep's: new, or holding an earlier part of it.
+  void open_folder() const {
     if (options_.overwrite) return clear_points();
-    Json before = try_parse_json(read_file(file));
-    for (const char* key : {"recipe", "diagnose"})
-      before = before.is_object() ? before.value(key, Json()) : Json();
+    const fs::path file = folder_ / "sweep.json";
+    if (!fs::exists(file)) return;
+    const Json before = try_parse_json(read_file(file));
     check(
-        before.is_object(), file.string(),
+        before.is_object() && before.value("recipe", Json()).is_object() &&
+            before["recipe"].contains("diagnose"),
+        file.string(),
         ": expected what xsa sweep wrote, found something else; --overwrite begins the sweep anew");
-    Json saved = xsa::to_json(diagnose::DiagnoseConfig());  // an older one lacks newer settings
-    saved.update(before);
-    const auto changed = differences(xsa::to_json(sweep_.base.diagnose), saved);
-    check_usage(changed.empty(), folder_.string(),
-                ": its points were diagnosed with other settings (diagnose.",
-                changed.empty() ? "" : changed.front(),
-                "); choose another --name, or --overwrite to replace it");
     std::fprintf(stderr,
                  "%s holds this sweep: continuing it, finished points are kept (--overwrite starts "
                  "anew)\n",
                  folder_.c_str());
   }
 
-  /// Removes the runs of all points, also of those that this sweep no longer has, and nothing else.
+  /// Removes the runs of all points, also of those that this sweep no longer has, and nothing else,
+  /// once nobody works in any of them.
   void clear_points() const {
     std::error_code none;
-    for (const auto& point : fs::directory_iterator(folder_ / "points", none)) {
-      if (point.is_symlink() || !point.is_directory()) continue;
-      train::clear_run_folder(point);
-      fs::remove(point.path() / ".lock", none);
-      fs::remove(point, none);  // unless others keep files there
+    std::vector<fs::path> runs;
+    for (const fs::directory_entry& point : fs::directory_iterator(folder_ / "points", none))
+      if (!point.is_symlink() && point.is_directory() && kind_of(point) == FolderKind::kRun)
+        runs.push_back(point.path());
+    {
+      std::list<FolderLock> locks;
+      for (const fs::path& run : runs) locks.emplace_back(run, kCommand);
+      for (const fs::path& run : runs) train::clear_run_folder(run);
+    }
+    for (const fs::path& run : runs) {
+      fs::remove(run / ".lock", none);
+      fs::remove(run, none);  // unless others keep files there
     }
   }
 
@@ -169,16 +173,32 @@ class Runner {
       } else {
         const train::RunConfig config = run_config(sweep_, point);
         task.steps = config.train.steps;
-        read_newest(folder, task);
-        if (has_ended(task)) task.done = task.steps;
-        if (fs::exists(folder / "recipe.json")) {
-          const Json saved = read_json_file(folder / "recipe.json");
-          train::check_same_recipe(saved, to_json(train::resolve(config)), folder.string());
-          if (task.status == "waiting") tell_of_other_threads(saved, threads_of(config));
+        take_newest(task);
+        if (has_ended(task) && task.status == "done") task.done = task.steps;
+        std::vector<Difference> found;
+        try {
+          found = same_->differences_of(point.name(), folder);
+          if (task.status == "waiting" && fs::exists(folder / "recipe.json"))
+            tell_of_other_threads(read_json_file(folder / "recipe.json"), threads_of(config));
+        } catch (const Error& error) {
+          if (task.error.empty())
+            task.error = cat(error.what(), "; remove ", folder.string(),
+                             ", and the same command trains the point anew");
+          task.status = "failed";
+          task.done = 0;
         }
+        same_->refuse(point.name(), found);
       }
       tasks_.push_back(std::move(task));
     }
+  }
+
+  /// What its process has written last.
+  void take_newest(Task& task) const {
+    const auto newest = newest_of(folder_of(task.point));
+    if (!newest) return;
+    task.done = newest->step;
+    task.loss = newest->loss;
   }
 
   /// Whether a run is finished, or finished and broken since: then the point has failed.
@@ -216,17 +236,12 @@ class Runner {
     return std::nullopt;
   }
 
-  /// Where no axis changes the data.
-  void check_same_text() const {
-    for (const SweepAxis& axis : sweep_.axes)
-      for (const SweepValue& value : axis.values)
-        for (const auto& [name, setting] : value.settings.items())
-          if (name.starts_with("data.")) return;
-    std::vector<TrainedText> texts;
+  /// What was trained just now may have found another text than the others.
+  void check_same_conditions() const {
     for (const Task& task : tasks_)
       if (task.status == "done")
-        texts.push_back({task.point.name(), summary_of(folder_of(task.point))->at("data_sha256")});
-    study::check_same_text(folder_, sweep_.base.run.data.source, texts);
+        same_->refuse(task.point.name(),
+                      same_->differences_of(task.point.name(), folder_of(task.point)));
   }
 
   std::int64_t total_steps(std::size_t later) const {
@@ -236,7 +251,7 @@ class Runner {
   }
   std::int64_t done_steps() const {
     std::int64_t sum = 0;
-    for (const Task& task : tasks_) sum += task.status == "failed" ? task.steps : task.done;
+    for (const Task& task : tasks_) sum += task.done;
     return sum;
   }
 
@@ -293,7 +308,7 @@ class Runner {
       if (running.empty()) return;
       std::this_thread::sleep_for(kPollEvery);
       for (auto entry = running.begin(); entry != running.end();) {
-        read_newest(folder_of(entry->task.point), entry->task);
+        take_newest(entry->task);
         const std::optional<int> code = entry->child.poll();
         if (code) finish(*entry, *code);
         entry = code ? running.erase(entry) : std::next(entry);
@@ -339,9 +354,10 @@ class Runner {
     }
     write();
     progress_->finish();
-    throw Interrupted(signal, cat(folder_.string(), ": stopped; ", count("done"), " of ",
-                                  tasks_.size(), " points are done, the others saved what they ",
-                                  "had. The same command continues"));
+    throw Interrupted(signal,
+                      cat(folder_.string(), ": stopped; ", count("done"), " of ", tasks_.size(),
+                          " points are done, the others saved what they ", "had. The same command ",
+                          options_.overwrite ? "without --overwrite " : "", "continues"));
   }
 
   std::int64_t count(const std::string& status) const {
@@ -351,6 +367,8 @@ class Runner {
 
   const Sweep& sweep_;
   fs::path folder_;
+  std::optional<SameConditions> same_;
+  std::map<std::string, std::string> texts_;  // the hash of each text that was opened
   SweepOptions options_;
   Json record_;
   std::vector<Task> tasks_;

@@ -1,0 +1,65 @@
+#include "xsa/study/same_conditions.h"
+
+#include <utility>
+
+#include "xsa/base/error.h"
+#include "xsa/base/file.h"
+#include "xsa/base/parse_json.h"
+#include "xsa/train/conditions.h"
+#include "xsa/train/run_folder.h"
+
+namespace xsa::study {
+
+namespace fs = std::filesystem;
+
+SameConditions::SameConditions(fs::path folder, std::string source)
+    : folder_(std::move(folder)), source_(std::move(source)) {
+  const fs::path path = folder_ / "recipe.json";
+  const Json recipe = fs::exists(path) ? try_parse_json(read_file(path)) : Json();
+  if (recipe.is_object()) diagnose_ = recipe.value("diagnose", Json::object());
+}
+
+void SameConditions::want(const std::string& run, const train::RunConfig& config,
+                          const data::Dataset& dataset, const Json& measured) {
+  wanted_[run] = train::conditions(config, dataset, measured);
+}
+
+std::vector<Difference> SameConditions::differences_of(const std::string& run,
+                                                       const fs::path& run_folder) const {
+  const auto wanted = wanted_.find(run);
+  if (wanted == wanted_.end() || !fs::exists(run_folder / "recipe.json")) return {};
+  const Json recipe = read_json_file(run_folder / "recipe.json");
+  check(recipe.is_object(), (run_folder / "recipe.json").string(), ": expected a recipe, found ",
+        recipe.type_name());
+  const bool has_ended = fs::exists(run_folder / "summary.json");
+  Conditions there;
+  Json here = wanted->second;
+  if (has_ended) {
+    there = train::recorded(recipe, read_json_file(run_folder / "summary.json"), here);
+    if (!there.whole && diagnose_.is_object())
+      for (const auto& [name, value] : diagnose_.items())
+        if (here.contains("diagnose." + name)) there.values["diagnose." + name] = value;
+  } else {
+    // What it measured so far, and on which text, stands in its checkpoint: training looks there.
+    there = conditions_of(recipe, nullptr);
+    const Json settings = train::settings(train::RunConfig());
+    for (const auto& [name, value] : settings.items())
+      if (!there.values.contains(name)) there.values[name] = value;
+    for (const auto& [name, value] : wanted->second.items())
+      if (!settings.contains(name)) here.erase(name);
+  }
+  return differences(there, {here});
+}
+
+void SameConditions::refuse(const std::string& run, const std::vector<Difference>& found) const {
+  for (const Difference& one : found)
+    check(one.name != "data_sha256", folder_.string(), ": ", run, " was trained on another text: '",
+          source_, "' changed in between (", list({one}, "now"),
+          "); --overwrite trains all anew, another --name keeps what is here");
+  check_usage(found.empty(), folder_.string(), ": ", run,
+              " stands under other conditions: ", list(found, "asked for"),
+              "; it cannot stand beside what is asked for. Choose another --name, or --overwrite "
+              "to train all anew");
+}
+
+}  // namespace xsa::study
