@@ -4,12 +4,11 @@ import json
 import shutil
 
 import pytest
+from conftest import RECIPE, Program, made_text
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    from conftest import RECIPE, Program, made_text
-
     folder = tmp_path_factory.mktemp("report")
     (folder / "text.txt").write_text(made_text(60_000))
     recipe = RECIPE.replace("steps = 120", "steps = 20").replace("every = 20", "every = 5")
@@ -120,3 +119,25 @@ def test_a_comparison_that_was_changed_by_hand(page):
     path.write_text(json.dumps(compared))
     error = page("report", "changed", expect=1).stderr
     assert "changed/compare.json" in error and "xsa compare writes them" in error
+
+
+def test_runs_of_other_lengths_or_texts_are_never_averaged_as_seeds(xsa):
+    """In the tables of losses and of tasks."""
+    record = {"goal": "To cut bread,", "sol1": "use a knife.", "sol2": "use a spoon.", "label": 0}
+    (xsa.folder / "piqa.jsonl").write_text(json.dumps(record) + "\n")
+    (xsa.folder / "other.txt").write_text(made_text(60_000, seed=2))
+    for name, steps, text in (("a", 6, "text.txt"), ("b", 9, "text.txt"), ("c", 6, "other.txt")):
+        for seed in (1, 2) if name == "a" else (1,):
+            settings = ("--text", text, f"--train.steps={steps}", f"--train.seed={seed}")
+            xsa("train", "tiny.toml", "--name", f"{name}-seed{seed}", "--train.lr=1e-3", *settings)
+            xsa(
+                *("eval", f"runs/{name}-seed{seed}", "--tasks", "piqa"),
+                *("--data", "piqa=piqa.jsonl", "--output", f"evaluations/{name}-seed{seed}"),
+            )
+    found = json.loads(xsa("report", "runs", "evaluations", "--json").stdout)
+    labels = [view["label"] for view in figure(found, "Fig. 3")["views"]]
+    assert len(labels) == 3 and len(set(labels)) == 3
+    models = [head for head in figure(found, "Table 2")["table"]["head"] if "XSA" in head]
+    assert len([head for head in models if "paper" not in head]) == 3
+    assert any("train.steps 9" in head for head in models)
+    assert any("data_sha256" in head for head in models)

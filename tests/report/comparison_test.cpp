@@ -108,6 +108,24 @@ TEST_F(LoadComparison, SaysWhatCompareJsonLacks) {
   EXPECT_THAT(error(), HasSubstr("expected \"attention\" to be text, got number"));
 }
 
+TEST_F(LoadComparison, RefusesRunsThatDifferInMoreThanAttentionAndSeed) {
+  const fs::path summary = folder_ / "exclusive-seed1337/summary.json";
+  const Json whole = read_json_file(summary);
+  Json other = whole;
+  other["validation_rows"] = 2;
+  write_json_file(summary, other);
+  EXPECT_THAT(error(),
+              AllOf(HasSubstr("exclusive-seed1337 cannot be compared with standard-seed1337"),
+                    HasSubstr("train.eval_rows (64 there, 2 here)"), HasSubstr("--overwrite")));
+  write_json_file(summary, whole);
+  EXPECT_EQ(error(), "");
+  const fs::path recipe = folder_ / "exclusive-seed1337/recipe.json";
+  other = read_json_file(recipe);
+  other["train"]["steps"] = 60;
+  write_json_file(recipe, other);
+  EXPECT_THAT(error(), HasSubstr("train.steps (300 there, 60 here)"));
+}
+
 TEST_F(LoadComparison, DoesWithoutDiagnosis) {
   fs::remove(folder_ / "standard-seed1337/diagnose.json");
   EXPECT_TRUE(load_comparison(folder_.path()).runs[0].record.diagnose.is_null());

@@ -246,6 +246,56 @@ TEST(Tables, AverageTheSeedsOfAModelAndGiveNoGainWithoutItsTwin) {
   EXPECT_THAT(table.caption, HasSubstr("No model was scored with both"));
 }
 
+TEST(Tables, NeverAverageModelsOfOtherTrainingsOrQuestions) {
+  const auto heads_with = [](const auto& change) {
+    Parts parts;
+    parts.evaluations = {evaluated("standard", 0.5, 0.3), evaluated("standard", 0.6, 0.3),
+                         evaluated("exclusive", 0.6, 0.3)};
+    for (Evaluated& one : parts.evaluations) {
+      one.conditions.values = {{"train.steps", 10}, {"train.seed", 1}};
+      one.asked.values = {{"piqa's records", 100}};
+    }
+    change(parts.evaluations[1]);
+    return find(figures_of(parts), "Table 2").table;
+  };
+  const Table same = heads_with([](Evaluated& one) { one.conditions.values["train.seed"] = 2; });
+  EXPECT_EQ(shown(same.rows.at(1)[1]), "55.00");
+
+  const Table longer =
+      heads_with([](Evaluated& one) { one.conditions.values["train.steps"] = 60; });
+  EXPECT_EQ(longer.head.at(1), "0.70B, train.steps 10: standard");
+  EXPECT_EQ(longer.head.at(4), "0.70B, train.steps 60: standard");
+  EXPECT_EQ(shown(longer.rows.at(1)[1]), "50.00");
+  EXPECT_EQ(shown(longer.rows.at(1)[2]), "60.00");
+  EXPECT_EQ(shown(longer.rows.at(1)[4]), "60.00");
+
+  const Table fewer = heads_with([](Evaluated& one) { one.asked.values["piqa's records"] = 9; });
+  EXPECT_EQ(fewer.head.at(4), "0.70B, piqa's records 9: standard");
+  EXPECT_EQ(shown(fewer.rows.at(1)[1]), "50.00");
+}
+
+TEST(Tables, OfRunsTakeTheEndOfARunForNoSeedOfAnUnfinishedOne) {
+  const TempFolder folder;
+  for (const std::int64_t seed : {1, 2}) {
+    const std::string run = cat("run-seed", seed);
+    testing::write_made_run(folder / run, "standard", seed, 2.0);
+    std::string lines;
+    for (std::int64_t step = 10; step <= 10 * seed; step += 10)
+      lines += Json({{"type", "eval"},
+                     {"step", step},
+                     {"tokens", step},
+                     {"name", "piqa"},
+                     {"metrics", {{"acc", 0.25 * static_cast<double>(seed)}}}})
+                   .dump() +
+               "\n";
+    folder.write(run + "/metrics.jsonl", lines);
+  }
+  const Table table = find(figures_of(read_parts({folder.path()})), "Table 2").table;
+  EXPECT_EQ(shown(table.rows.at(0)[1]), "25.00");
+  EXPECT_EQ(shown(table.rows.at(0)[4]), "50.00");
+  EXPECT_THAT(table.head.at(4), HasSubstr("step 20"));
+}
+
 TEST(Tables, OfTasksSayHowFarOtherRecordsWouldMoveTheGain) {
   Parts parts;
   parts.evaluations = {evaluated("standard", 0.5, 0.3), evaluated("exclusive", 0.52, 0.31)};

@@ -7,6 +7,7 @@
 #include "tests/support/made_comparison.h"
 #include "tests/support/made_sweep.h"
 #include "tests/support/temp_folder.h"
+#include "xsa/base/error.h"
 #include "xsa/base/file.h"
 #include "xsa/report/figures.h"
 
@@ -64,6 +65,74 @@ TEST(ReadParts, SaysThatARunIsLeftOutWhichHasTheRecipeAndSeedOfAnother) {
   const Parts parts = read_parts({folder / "one", folder / "two", folder / "three"});
   EXPECT_THAT(parts.problems, ElementsAre(HasSubstr("two: has the recipe and seed of")));
   EXPECT_EQ(parts.studies.at(0).groups.at(0).standard.size(), 2u);
+}
+
+/// The run in `folder` with more in its summary.
+void add_to_summary(const fs::path& folder, const Json& more) {
+  Json summary = read_json_file(folder / "summary.json");
+  summary.update(more);
+  write_json_file(folder / "summary.json", summary);
+}
+
+TEST(ReadParts, NeverTakesRunsOnTwoTextsForSeeds) {
+  const TempFolder folder;
+  for (const std::int64_t seed : {1, 2, 3}) {
+    const fs::path run = folder / cat("run-seed", seed);
+    testing::write_made_run(run, "standard", seed, 2.0 + 0.1 * static_cast<double>(seed));
+    add_to_summary(run, {{"data_sha256", std::string(64, seed == 3 ? 'b' : 'a')}});
+  }
+  const Parts parts = read_parts({folder.path()});
+  const auto& groups = parts.studies.at(0).groups;
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].standard.size(), 2u);
+  EXPECT_EQ(name_of(groups[0].labels), "804K, run, data_sha256 aaaaaaaaaaaa...");
+  EXPECT_EQ(name_of(groups[1].labels), "804K, run, data_sha256 bbbbbbbbbbbb...");
+}
+
+TEST(ReadParts, ShowsPointsOfASweepApartThatWereMeasuredInTwoWays) {
+  const TempFolder folder;
+  testing::write_sweep(folder.path(), {});
+  for (const auto& entry : fs::recursive_directory_iterator(folder / "points"))
+    if (entry.path().filename() == "summary.json") {
+      const std::string run = entry.path().parent_path().filename().string();
+      const bool is_other = run.starts_with("lr=1e-3") && run.ends_with("seed=3");
+      add_to_summary(entry.path().parent_path(),
+                     {{"conditions", {{"train.eval_rows", is_other ? 2 : 64}}}});
+    }
+  const Parts parts = read_parts({folder.path()});
+  const auto& groups = parts.studies.at(0).groups;
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_EQ(name_of(groups[0].labels), "1e-3, train.eval_rows 64");
+  EXPECT_EQ(groups[0].exclusive.size(), 2u);
+  EXPECT_EQ(name_of(groups[1].labels), "1e-3, train.eval_rows 2");
+  EXPECT_EQ(groups[1].exclusive.size(), 1u);
+  EXPECT_EQ(name_of(groups[2].labels), "2e-3");
+  EXPECT_NO_THROW(figures_of(parts));
+}
+
+TEST(ReadParts, RunsThatDifferInWhatTheyLogAreSeedsOfOneModel) {
+  const TempFolder folder;
+  for (const std::int64_t seed : {1, 2}) {
+    const fs::path run = folder / cat("run-seed", seed);
+    testing::write_made_run(run, "standard", seed, 2.0);
+    Json recipe = read_json_file(run / "recipe.json");
+    recipe["train"]["log_every"] = seed;
+    write_json_file(run / "recipe.json", recipe);
+    add_to_summary(run, {{"conditions", {{"train.lr", 1e-3}, {"train.seed", seed}}}});
+  }
+  const Parts parts = read_parts({folder.path()});
+  EXPECT_EQ(parts.studies.at(0).groups.at(0).standard.size(), 2u);
+}
+
+TEST(ReadParts, KnowsWhatAnEvaluatedModelWasTrainedOnAndAsked) {
+  const TempFolder folder;
+  Json results = Json::parse(kEvaluation);
+  results["config"]["trained"] = {{"train.steps", 10}, {"step", 10}};
+  results["n-samples"] = {{"piqa", {{"original", 9}, {"effective", 9}}}};
+  results["task_hashes"] = {{"piqa", "12"}};
+  const Parts parts = read_parts({folder.write("results.json", results.dump())});
+  EXPECT_EQ(parts.evaluations.at(0).conditions.values.at("train.steps"), 10);
+  EXPECT_EQ(parts.evaluations[0].asked.values.at("piqa's records and prompts"), "12");
 }
 
 TEST(ReadParts, TakesWhatIsNamedTwiceOnce) {

@@ -31,6 +31,14 @@ Comparison load_comparison(const fs::path& folder) {
   for (const Json& entry : member(comparison.info, "runs", "a list", is_list, where))
     comparison.runs.push_back(load_run(folder, entry, where));
   check(!comparison.runs.empty(), where, ": expected at least one run in \"runs\", got none");
+  const Run& first = comparison.runs.front();
+  for (const Run& run : comparison.runs) {
+    const auto found = differences(first.conditions(), run.conditions(), kSeedAndAttention);
+    check(found.empty(), folder.string(), ": ", run.record.folder.filename().string(),
+          " cannot be compared with ", first.record.folder.filename().string(),
+          ", since they differ in more than attention and seed: ", list(found, "here"),
+          "; xsa compare --overwrite trains both kinds anew");
+  }
   return comparison;
 }
 

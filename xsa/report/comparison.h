@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "xsa/base/conditions.h"
 #include "xsa/base/json.h"
 
 namespace xsa::report {
@@ -49,6 +50,9 @@ struct Run {
   Curve train, validation;
   std::map<EvaluationKey, Curve> evaluations;  // of the lines of type "eval"
   std::vector<Json> diagnoses;                 // the lines of type "diagnose"
+
+  /// What its figures depend on (xsa/base/conditions.h).
+  Conditions conditions() const { return conditions_of(recipe, record.summary); }
 };
 
 struct Comparison {
@@ -58,7 +62,8 @@ struct Comparison {
 };
 
 /// Reads a comparison folder. Throws Error naming the file (and line) that is missing or broken.
-/// A run may lack diagnose.json; the last line of metrics.jsonl may be cut short by a kill.
+/// Throws as well, naming what differs, where its runs do not stand under the same conditions. A
+/// run may lack diagnose.json; the last line of metrics.jsonl may be cut short by a kill.
 Comparison load_comparison(const std::filesystem::path& folder);
 
 /// The page's HTML around the given plotly.min.js.

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "xsa/base/conditions.h"
 #include "xsa/base/error.h"
 #include "xsa/report/figures.h"
 #include "xsa/report/metrics.h"
@@ -98,10 +99,23 @@ Figure block_figure(const NamedJson& block) {
   return figure;
 }
 
-/// Models that differ in attention and seed alone.
+/// Models that differ in attention and seed alone, and were asked the same.
 struct Model {
   std::string key, name;
   std::vector<const Evaluated*> standard, exclusive;
+
+  const Evaluated& first() const { return *(standard.empty() ? exclusive : standard).front(); }
+  /// What sets `one` apart from those that are here.
+  std::vector<Difference> differences_to(const Evaluated& one) const {
+    std::vector<Difference> found =
+        differences(first().conditions, one.conditions, kSeedAndAttention);
+    for (const auto* const side : {&standard, &exclusive})
+      for (const Evaluated* const other : *side) {
+        const auto asked = differences(other->asked, one.asked);
+        found.insert(found.end(), asked.begin(), asked.end());
+      }
+    return found;
+  }
 };
 
 double mean_score(const std::vector<const Evaluated*>& models, const std::string& task,
@@ -139,15 +153,27 @@ double standard_error(const std::vector<const Evaluated*>& models,
 std::vector<Model> models_of(const std::vector<Evaluated>& evaluations) {
   std::vector<Model> models;
   for (const Evaluated& one : evaluations) {
-    auto model = std::find_if(models.begin(), models.end(),
-                              [&](const Model& other) { return other.key == one.key; });
+    auto model = std::find_if(models.begin(), models.end(), [&](const Model& other) {
+      return other.key == one.key && other.differences_to(one).empty();
+    });
     if (model == models.end()) {
       const std::string size = std::isfinite(one.parameters) && one.parameters > 0
                                    ? size_text(one.parameters)
                                    : one.name;
-      const bool is_taken = std::any_of(models.begin(), models.end(),
-                                        [&](const Model& other) { return other.name == size; });
-      models.push_back({one.key, is_taken ? size + ", " + one.name : size, {}, {}});
+      models.push_back({one.key, size, {}, {}});
+      for (Model& like : models) {
+        if (&like == &models.back() || like.key != one.key) continue;
+        for (const Difference& apart : like.differences_to(one)) {
+          const std::string theirs = cat(", ", apart.name, " ", apart.there);
+          if (like.name.find(theirs) == std::string::npos) like.name += theirs;
+          models.back().name += cat(", ", apart.name, " ", apart.here);
+        }
+        break;
+      }
+      const std::string name = models.back().name;
+      const bool is_taken = std::any_of(models.begin(), models.end() - 1,
+                                        [&](const Model& other) { return other.name == name; });
+      if (is_taken) models.back().name += ", " + one.name;
       model = models.end() - 1;
     }
     (one.attention == "exclusive" ? model->exclusive : model->standard).push_back(&one);
@@ -247,12 +273,15 @@ std::vector<Evaluated> of_runs(const Parts& parts) {
         for (const Run& run : group.runs(attention)) {
           Evaluated one{name_of(group.labels),
                         std::string(attention),
-                        study.name + name_of(group.labels),
+                        study.folder.string() + study.name + name_of(group.labels),
                         std::nan(""),
                         {}};
+          one.conditions = run.conditions();
           for (const auto& [key, curve] : run.evaluations)
-            if ((key.second == "acc" || key.second == "acc_norm") && !curve.loss.empty())
+            if ((key.second == "acc" || key.second == "acc_norm") && !curve.loss.empty()) {
               one.tasks[key.first][key.second] = curve.loss.back();
+              one.asked.values["step"] = curve.step.back();
+            }
           if (!one.tasks.empty()) evaluations.push_back(one);
         }
   return evaluations;

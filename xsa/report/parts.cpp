@@ -5,10 +5,13 @@
 #include <optional>
 #include <regex>
 #include <set>
+#include <tuple>
 
 #include "xsa/base/error.h"
+#include "xsa/report/evaluated.h"
 #include "xsa/report/metrics.h"
 #include "xsa/report/run.h"
+#include "xsa/report/same_conditions.h"
 
 namespace xsa::report {
 namespace {
@@ -16,12 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kDeepest = 4;  // folders within folders that are looked through
-
-std::string text_in(const Json& json, const char* key, const std::string& otherwise = "") {
-  const auto found = json.is_object() ? json.find(key) : json.end();
-  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>()
-                                                                       : otherwise;
-}
 
 bool has(const Json& json, const char* key, bool (*is_right)(const Json&)) {
   const auto found = json.find(key);
@@ -107,13 +104,6 @@ std::string kind_of(const Run& run) {
   return kind.empty() ? folder.parent_path().filename().string() : kind;
 }
 
-/// What runs share that differ in attention and seed alone.
-std::string likeness(Json recipe) {
-  if (recipe.contains("model")) recipe["model"].erase("attention");
-  if (recipe.contains("train")) recipe["train"].erase("seed");
-  return recipe.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 Study read_comparison(const fs::path& folder, std::vector<std::string>& problems) {
   const fs::path path = folder / "compare.json";
   const Json info = read_object(path);
@@ -130,34 +120,8 @@ Study read_comparison(const fs::path& folder, std::vector<std::string>& problems
       add_run(study, labels, std::move(*run));
     });
   }
+  split_by_conditions(study);
   return study;
-}
-
-std::map<std::string, std::map<std::string, double>> tasks_of(const Json& results) {
-  std::map<std::string, std::map<std::string, double>> tasks;
-  for (const auto& [task, figures] : results.items()) {
-    if (!figures.is_object()) continue;
-    for (const auto& [key, value] : figures.items()) {
-      const std::string metric = key.substr(0, key.find(','));  // lm-eval's "acc,none"
-      if (value.is_number() && (metric == "acc" || metric == "acc_norm" || metric == "acc_stderr"))
-        tasks[task][metric] = value.get<double>();
-    }
-  }
-  return tasks;
-}
-
-Evaluated read_evaluation(const Json& results, const fs::path& path) {
-  Evaluated model;
-  model.name = text_in(results, "model_name", path.parent_path().filename().string());
-  const Json config = results.value("config", Json::object());
-  model.parameters = number_at(config, "model_num_parameters");
-  Json shape = config.is_object() ? config.value("model_config", Json()) : Json();
-  model.attention = text_in(shape, "attention");
-  if (shape.is_object()) shape.erase("attention");
-  model.key = shape.is_object() ? shape.dump() : path.string();
-  model.tasks = tasks_of(results.at("results"));
-  check(!model.tasks.empty(), path.string(), ": expected a task with \"acc\", found none");
-  return model;
 }
 
 /// Reads one path after another into the parts.
@@ -289,18 +253,20 @@ class Reader {
     study.name = "runs";
     study.is_loose = true;
     study.axes = {{"model", "model"}};
-    std::map<std::string, std::pair<double, std::string>> found;
+    std::vector<Conditions> classes;
+    std::vector<std::pair<double, std::string>> found;  // of each class
+    std::vector<std::size_t> places;
     for (const Run& run : loose_) {
-      const auto entry = found.try_emplace(likeness(run.recipe), size_of(run), kind_of(run)).first;
-      if (!std::isfinite(entry->second.first)) entry->second.first = size_of(run);
+      const std::size_t place = places.emplace_back(class_of(run, classes));
+      if (place == found.size()) found.emplace_back(size_of(run), kind_of(run));
+      if (!std::isfinite(found[place].first)) found[place].first = size_of(run);
     }
-    std::map<std::string, fs::path> first;  // by recipe, attention and seed
-    for (Run& run : loose_) {
-      const auto& [size, name] = found.at(likeness(run.recipe));
+    std::map<std::tuple<std::size_t, std::string, std::int64_t>, fs::path> first;
+    for (std::size_t i = 0; i < loose_.size(); ++i) {
+      Run& run = loose_[i];
+      const auto& [size, name] = found[places[i]];
       const fs::path& same =
-          first
-              .try_emplace(run.recipe.dump(-1, ' ', false, Json::error_handler_t::replace),
-                           run.record.folder)
+          first.try_emplace({places[i], run.record.attention, run.record.seed}, run.record.folder)
               .first->second;
       if (same != run.record.folder) {
         parts_.problems.push_back(cat(run.record.folder.string(), ": has the recipe and seed of ",
@@ -309,6 +275,7 @@ class Reader {
       }
       add_run(study, {{"model", size_text(size) + ", " + name}}, std::move(run));
     }
+    split_by_conditions(study);
     parts_.studies.push_back(std::move(study));
   }
 
@@ -361,6 +328,7 @@ Study read_sweep(const Json& sweep, const fs::path& folder, std::vector<std::str
       add_run(study, labels, std::move(*run));
     });
   }
+  split_by_conditions(study);
   return study;
 }
 

@@ -18,7 +18,8 @@ namespace xsa::report {
 /// among them.
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-/// Runs that differ in attention and seed alone.
+/// Runs that differ in attention and seed alone: they stand under the same conditions
+/// (xsa/base/conditions.h).
 struct Group {
   Labels labels;
   std::vector<Run> standard, exclusive;
@@ -48,6 +49,9 @@ struct Evaluated {
   std::string key;              // what two models share that differ in attention and seed alone
   double parameters = 0;
   std::map<std::string, std::map<std::string, double>> tasks;  // "piqa" -> "acc" -> 0.62
+  Conditions conditions;  // of the model: shape, training, step
+  /// What each task asked: {"piqa": "1838 records, 1f3a..."}. Tasks that one lacks may differ.
+  Conditions asked{Json::object(), false};
 };
 
 /// A JSON file with its name for people.

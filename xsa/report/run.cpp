@@ -27,6 +27,12 @@ const Json& member(const Json& json, const char* key, const char* expected,
   return *found;
 }
 
+std::string text_in(const Json& json, const char* key, const std::string& otherwise) {
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>()
+                                                                       : otherwise;
+}
+
 namespace {
 
 bool is_number(const Json& json) { return json.is_number(); }

@@ -16,6 +16,9 @@ Json read_object(const std::filesystem::path& path);
 const Json& member(const Json& json, const char* key, const char* expected,
                    bool (*is_right)(const Json&), const std::string& where);
 
+/// A member that is a text, else `otherwise`.
+std::string text_in(const Json& json, const char* key, const std::string& otherwise = "");
+
 inline bool is_text(const Json& json) { return json.is_string(); }
 inline bool is_integer(const Json& json) { return json.is_number_integer(); }
 inline bool is_list(const Json& json) { return json.is_array(); }
