@@ -1,7 +1,7 @@
 # The front door. Every target sets up what it needs first (tools/setup) and does nothing twice.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test build bench eval-parity check format asan neon mutate clean distclean
+.PHONY: help run test build bench first-run eval-parity check format asan tsan fuzz neon mutate clean distclean
 
 ARGS ?=
 FILTER ?=
@@ -17,12 +17,20 @@ build:
 	@tools/setup build
 
 test:
-	@tools/setup build asan
+	@tools/setup test asan
 	@.setup/python tools/test.py build build-asan $(if $(FILTER),--filter '$(FILTER)')
 
 asan:
 	@tools/setup asan
 	@.setup/python tools/test.py build-asan $(if $(FILTER),--filter '$(FILTER)')
+
+tsan:
+	@tools/setup tsan
+	@tools/tsan $(if $(FILTER),'*$(FILTER)*')
+
+fuzz:
+	@tools/setup fuzz
+	@tools/fuzz $(ARGS)
 
 bench:
 	@tools/setup bench
@@ -49,7 +57,7 @@ mutate:
 	@.setup/python tools/mutate.py $(ARGS)
 
 clean:
-	rm -rf build build-asan build-mutate build-dev build-tsan build-neon
+	rm -rf build build-asan build-mutate build-dev build-tsan build-fuzz build-neon build-first
 
 distclean: clean
 	rm -rf .setup .venv

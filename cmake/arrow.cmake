@@ -4,7 +4,13 @@ execute_process(
   COMMAND ${XSA_PYTHON} -c "import pyarrow as pa; print(';'.join([pa.get_include(), pa.get_library_dirs()[0], pa.cpp_build_info.version, pa.cpp_build_info.so_version]))"
   OUTPUT_VARIABLE arrow_facts OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE arrow_failed ERROR_VARIABLE arrow_error)
 if(arrow_failed)
-  message(FATAL_ERROR "'${XSA_PYTHON}' cannot import pyarrow:\n${arrow_error}\nRun `make build`, which installs it, or `pip install pyarrow==26.0.1` there.")
+  message(FATAL_ERROR "'${XSA_PYTHON}' cannot import pyarrow:\n${arrow_error}\nRun `make build`, which installs it, or give PYTHON=... with the pyarrow of requirements.txt.")
+endif()
+# As tools/setup, for those who call CMake themselves: the version that requirements.txt names, with its headers.
+execute_process(COMMAND ${XSA_PYTHON} ${CMAKE_SOURCE_DIR}/tools/check_python.py pyarrow
+                RESULT_VARIABLE arrow_failed ERROR_VARIABLE arrow_error)
+if(arrow_failed)
+  message(FATAL_ERROR "'${XSA_PYTHON}': ${arrow_error}Install the pyarrow of requirements.txt there by pip.")
 endif()
 list(GET arrow_facts 0 arrow_include)
 list(GET arrow_facts 1 arrow_folder)

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the tests of one or more build folders; the last line is `N passed, N failed`.
+"""Runs the tests of one or more build folders; the last line is `N passed, N failed`, and behind
+it `, N skipped` where a test was skipped. Each skip is named with its reason; where CI is set in the
+environment, one whose reason tools/skips.py does not list counts as failed.
 
   tools/test.py BUILD_FOLDER... [--filter WORD]
 
@@ -22,10 +24,15 @@ import sys
 import time
 import xml.etree.ElementTree
 
+import skips
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON_SUITES = ("tests/tools", "python/tests", "tests/e2e")
 LIMIT_S = 1500  # a program that runs for longer hangs
 OUTCOME = re.compile(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)?(?: \(\d+ ms\))?$", re.M)
+SKIPPED = re.compile(
+    r"^\[ RUN +\] (\S+)\n(?:(?!\[ RUN ).*\n)*?\S+: Skipped\n((?:.+\n)*)(?:.*\n)*?\[ +SKIPPED +\] \1", re.M
+)
 SHOWN_LINES = 60  # of the output, where something failed
 AT_ONCE = 2
 RUNNING = set()  # processes that an interruption has to end
@@ -37,7 +44,7 @@ class Result:
 
     name: str
     passed: int = 0
-    skipped: int = 0
+    skipped: dict = dataclasses.field(default_factory=dict)  # name of the test -> reason
     failures: list = dataclasses.field(default_factory=list)  # names of tests, or what went wrong
     selected: int = 0
     output: str = ""
@@ -80,6 +87,7 @@ def ending(code):
 
 def read_gtest(result, report, code):
     """Fills in `result` from GoogleTest's JSON or, after a crash, from what it printed."""
+    reasons = {name: " ".join(reason.split()) for name, reason in SKIPPED.findall(result.output)}
     if report.exists():
         for suite in json.loads(report.read_text())["testsuites"]:
             for case in suite["testsuite"]:
@@ -90,7 +98,7 @@ def read_gtest(result, report, code):
                 if case.get("failures"):
                     result.failures.append(name)
                 elif case["result"] == "SKIPPED":
-                    result.skipped += 1
+                    result.skipped[name] = reasons.get(name, "no reason given")
                 else:
                     result.passed += 1
         if code != 0 and not result.failures:
@@ -103,7 +111,9 @@ def read_gtest(result, report, code):
             ran[name] = kind
     result.selected = max(1, len(ran))
     result.passed = sum(kind == "OK" for kind in ran.values())
-    result.skipped = sum(kind == "SKIPPED" for kind in ran.values())
+    for name, kind in ran.items():
+        if kind == "SKIPPED":
+            result.skipped[name] = reasons.get(name, "no reason given")
     result.failures = [name for name, kind in ran.items() if kind in ("FAILED", "RUN")]
     result.failures.append(f"({ending(code)}; tests after that did not run)")
 
@@ -160,7 +170,8 @@ def run_python(suite, folder, scratch, word):
             if case.find("failure") is not None or case.find("error") is not None:
                 result.failures.append(name)
             elif case.find("skipped") is not None:
-                result.skipped += 1
+                reason = case.find("skipped").get("message") or "no reason given"
+                result.skipped[name] = reason.removeprefix("Skipped: ")
             else:
                 result.passed += 1
     if code != 0 and not result.failures:
@@ -190,9 +201,12 @@ def telling_lines(result):
 
 
 def show(result, seconds):
-    counts = f"{result.passed} passed" + (f", {result.skipped} skipped" if result.skipped else "")
+    counts = f"{result.passed} passed"
+    counts += f", {len(result.skipped)} skipped" if result.skipped else ""
     counts += f", {len(result.failures)} FAILED" if result.failures else ""
     print(f"[test] {result.name:<28} {counts} ({seconds:.1f} s)", flush=True)
+    for name, reason in result.skipped.items():
+        print(f"    skipped: {name}: {reason}", flush=True)
     if result.failures:
         print("\n".join("    | " + line for line in telling_lines(result)))
         print("\n".join(f"    failed: {failure}" for failure in result.failures))
@@ -228,7 +242,7 @@ def main():
                 if result.selected or not arguments.filter:
                     show(result, seconds)
                 totals.passed += result.passed
-                totals.skipped += result.skipped
+                totals.skipped |= {f"{result.name}: {name}": why for name, why in result.skipped.items()}
                 totals.failures += result.failures
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -240,7 +254,11 @@ def main():
         print(
             "[test] no test's " + named if arguments.filter else "[test] found no tests: make build"
         )
-    skipped = f", {totals.skipped} skipped" if totals.skipped else ""
+    for name, reason in totals.skipped.items():
+        if skips.is_failure(reason):
+            print(f"[test] {name} was skipped, and tools/skips.py does not allow it: {reason}")
+            totals.failures.append(name)
+    skipped = f", {len(totals.skipped)} skipped" if totals.skipped else ""
     print(f"{totals.passed} passed, {len(totals.failures)} failed{skipped}")
     return 0 if totals.passed and not totals.failures else 1
 

@@ -39,7 +39,7 @@ struct Fresh {
 };
 
 TEST(HugePages, HoldWhatIsWrittenAfterwards) {
-  if (!system_offers_them() || huge_kib() < 0) GTEST_SKIP() << "this system offers none";
+  if (!system_offers_them() || huge_kib() < 0) GTEST_SKIP() << "this system offers no huge pages";
   const Fresh memory;
   prefer_huge_pages(memory.bytes.data(), Fresh::kBytes);
   const std::int64_t before = huge_kib();

@@ -35,8 +35,24 @@ TEST(Plan, TakesTheFlopsOverWhatTheDevicesReach) {
   EXPECT_DOUBLE_EQ(made.hours(), made.flops() / (2 * 0.5e12 * 0.25) / 3600);
   EXPECT_FALSE(made.device_memory_bytes);
   EXPECT_DOUBLE_EQ(plan(recipe(), {.gpu = "h100", .mfu = 1}).hours(),
-                   made.flops() / 989.4e12 / 3600);
-  EXPECT_EQ(plan(recipe(), {.gpu = "H100"}).peak_tflops, 989.4);
+                   made.flops() / 494.7e12 / 3600);
+  EXPECT_EQ(plan(recipe(), {.gpu = "H100"}).peak_tflops, 494.7);
+}
+
+TEST(Plan, TakesThePeakOfThePrecisionThatItsMemoryIsCountedIn) {
+  const std::vector<std::pair<std::string, double>> tf32 = {
+      {"a100", 156},
+      {"h100", 494.7},
+      {"h200", 494.7},
+      {"b200", 1125}};  // NVIDIA's data sheets, dense
+  ASSERT_EQ(gpus().size(), tf32.size());
+  for (const auto& [gpu, tflops] : tf32) {
+    const Plan made = plan(recipe(), {.gpu = gpu});
+    EXPECT_EQ(made.peak_tflops, tflops) << gpu;
+    EXPECT_EQ(to_json(made).at("peak_precision"), "TF32");
+    EXPECT_EQ(made.memory.weights, 4 * made.parameters) << "fp32";
+  }
+  EXPECT_FALSE(to_json(plan(recipe(), {.peak_tflops = 1})).contains("peak_precision"));
 }
 
 TEST(Plan, SharesAStepsPassesAndSumsGradientsInARing) {
@@ -163,7 +179,7 @@ TEST(Plan, SaysInItsLinesWhatItsJsonSays) {
   std::string text;
   for (const std::string& line : lines(made)) text += line + "\n";
   EXPECT_THAT(text, HasSubstr("100 steps of 24 sequences of 256"));
-  EXPECT_THAT(text, HasSubstr("on 4 H100s at 40 % of 989.4 TFLOP/s"));
+  EXPECT_THAT(text, HasSubstr("on 4 H100s at 40 % of 494.7 TFLOP/s (TF32)"));
   const Json json = to_json(made);
   double sum = 0;
   for (const auto& [part, bytes] : json.at("memory_bytes").items())

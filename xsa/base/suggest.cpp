@@ -6,7 +6,6 @@
 #include "xsa/base/error.h"
 
 namespace xsa {
-namespace {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -23,19 +22,22 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-}  // namespace
-
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-  const std::string* nearest = nullptr;
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string* found = nullptr;
   std::size_t smallest = std::max<std::size_t>(2, word.size() / 2) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < smallest) {
       smallest = distance;
-      nearest = &candidate;
+      found = &candidate;
     }
   }
-  return nearest == nullptr ? "" : cat(" (did you mean '", *nearest, "'?)");
+  return found == nullptr ? "" : *found;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string found = nearest(word, candidates);
+  return found.empty() ? "" : cat(" (did you mean '", found, "'?)");
 }
 
 }  // namespace xsa

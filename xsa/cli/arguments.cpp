@@ -1,12 +1,12 @@
 #include "xsa/cli/arguments.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "xsa/base/error.h"
 #include "xsa/base/parallel.h"
 #include "xsa/base/suggest.h"
 #include "xsa/base/system.h"
+#include "xsa/cli/command_line.h"
 
 namespace xsa::cli {
 namespace {
@@ -22,7 +22,7 @@ constexpr char kExamples[] = R"(Examples:
   xsa diagnose runs/base                 how much of its attention only repeats its own value?
   xsa generate runs/base --prompt "O, "  let it speak
 
-xsa COMMAND --help tells more. Exit codes: 0 done, 1 failed, 2 usage, 130 and 143 interrupted (state saved).)";
+xsa help COMMAND tells more. Exit codes: 0 done, 1 failed, 2 usage, 130 and 143 interrupted (state saved).)";
 
 constexpr char kCompareExamples[] = R"(Examples:
   xsa compare                                  the recipe 'demo', into runs/demo/
@@ -31,7 +31,7 @@ constexpr char kCompareExamples[] = R"(Examples:
   xsa compare my-recipe.toml --train.lr=1e-3   your recipe, one field changed
 
 Run again after an interruption, or with other --seeds, it continues: finished runs are kept.
-Any field of a recipe (TOML, see recipes/) can be set as --table.field=value:
+Any field of a recipe (TOML, see recipes/) can be set as --table.field=value.
 )";
 
 constexpr char kTrainExamples[] = R"(Examples:
@@ -39,7 +39,7 @@ constexpr char kTrainExamples[] = R"(Examples:
   xsa train --name base --model.attention=standard
   xsa train --name first --resume                 continue after an interruption, to the same bits
 
-Any field of a recipe (TOML, see recipes/) can be set as --table.field=value:
+Any field of a recipe (TOML, see recipes/) can be set as --table.field=value.
 )";
 
 constexpr char kSweepExamples[] = R"(Examples:
@@ -49,7 +49,7 @@ constexpr char kSweepExamples[] = R"(Examples:
   xsa sweep mine.toml --train.steps=600       your sweep, one field of every point changed
 
 Run again after an interruption, it continues: finished points are kept, failed ones are tried again. A point that
-fails stops no other. docs/sweep.md says how to write one. Any field that no axis sets can be set as --table.field=value:
+fails stops no other. docs/sweep.md says how to write one. Any field that no axis sets can be set as --table.field=value.
 )";
 
 constexpr char kDiagnoseExamples[] = R"(Examples:
@@ -62,197 +62,209 @@ constexpr char kDiagnoseExamples[] = R"(Examples:
 Per layer, and in JSON, CSV and page per head. The paper's Fig. 1: the cosine of value vectors with one another, the
 weight of the own key, the cosine of attention's output with the own value; the weights of the sequence's first key and
 of sinks; the share of the output that the exclusion removes. Linear in the length; docs/diagnose.md defines each.
-Settings that can be changed: --data.* and --diagnose.* (xsa compare --help lists them).)";
+Settings that can be changed: --data.* and --diagnose.* (xsa compare --help-all lists them).)";
 
-/// Takes "--table.field=value" and "--table.field value" out of `words`: these are a recipe's, not
-/// a flag's.
-std::vector<study::Override> take_overrides(std::vector<std::string>& words) {
-  std::vector<study::Override> overrides;
-  std::vector<std::string> others;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    const std::size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
-    if (!word.starts_with("--") || name.find('.') == std::string::npos) {
-      others.push_back(word);
-    } else if (equals != std::string::npos) {
-      overrides.emplace_back(name.substr(2), word.substr(equals + 1));
-    } else {
-      check_usage(i + 1 < words.size(), name, ": expected a value, as ", name, "=VALUE");
-      overrides.emplace_back(name.substr(2), words[++i]);
-    }
+using Words = std::vector<std::string>;
+using Run = std::function<void(const Arguments&)>;
+
+/// Of a recipe's many settings those that people use, where a command has them.
+const Words kFewSettings = {"model.layers", "model.width",      "model.context", "model.attention",
+                            "train.steps",  "train.batch_size", "train.lr"};
+
+/// Any setting of a recipe is taken; --help shows a few, --help-all every one.
+void add_settings(CommandLine& command, Arguments& arguments, const Words& few) {
+  command.take_settings(arguments.overrides, study::override_names());
+  std::vector<SettingHelp> all;
+  for (const FieldHelp& field : study::field_help()) {
+    const std::string range = field.range.empty() ? "" : " (" + field.range + ")";
+    const char* const kind = field.type == detail::type_name<std::int64_t>() ? "N"
+                             : field.type == detail::type_name<double>()     ? "NUMBER"
+                             : field.type == detail::type_name<bool>()       ? "true"
+                                                                             : "TEXT";
+    all.push_back({field.name, kind, field.default_value, field.help + range});
   }
-  words = others;
-  return overrides;
+  command.list_settings(std::move(all), few);
 }
 
-void refuse_extras(const CLI::App& app, bool commands) {
-  const std::vector<std::string> extras = app.remaining();
-  if (extras.empty()) return;
-  const std::string& word = extras.front();
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options())
-    if (!option->get_positional() && option != app.get_help_ptr())
-      known.push_back(option->get_name());
-  if (word.starts_with("--")) {
-    const std::vector<std::string> settings = study::override_names();
-    std::transform(settings.begin(), settings.end(), std::back_inserter(known),
-                   [](const std::string& name) { return "--" + name; });
-  } else if (commands) {
-    known.clear();
-    for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
-  }
+CommandLine::Option* add_json(CommandLine& command, Arguments& arguments) {
+  return command.add_flag("--json", arguments.json, "print the result as JSON to standard output");
+}
+
+void add_training(CommandLine& command, Arguments& arguments, const std::string& what) {
+  command
+      .add_option("--text", arguments.text,
+                  "train on this: a text file, a folder of them, or token shards")
+      ->check(not_empty());
+  command
+      .add_option("--name", arguments.name,
+                  "name of the " + what +
+                      "; by default the recipe's, of xsa train with the kind of attention: "
+                      "demo-exclusive")
+      ->check(not_empty());
+  command.add_option("--output", arguments.output, "folder that holds " + what + "s")
+      ->check(not_empty())
+      ->rare();
+  command.add_flag("--overwrite", arguments.overwrite, "replace a " + what + " of the same name");
+}
+
+void add_recipe(CommandLine& command, Arguments& arguments) {
+  command.add_option("recipe", arguments.recipe,
+                     "a TOML file, the name of one in recipes/, or a run's recipe.json");
+  add_training(command, arguments, "run");
+  command.add_flag("--dry-run", arguments.dry_run, "print the resolved recipe as JSON and leave")
+      ->rare();
+  add_json(command, arguments)->rare();
+}
+
+Run declare_compare(CommandLine& command, Arguments& arguments) {
+  add_recipe(command, arguments);
+  command.add_option("--seeds", arguments.seeds, "pairs of trainings; mean and spread are shown")
+      ->check(whole_number(1));
+  Words few = kFewSettings;
+  std::erase(few, "model.attention");  // both are trained
+  add_settings(command, arguments, few);
+  command.footer(kCompareExamples);
+  return compare;
+}
+
+Run declare_train(CommandLine& command, Arguments& arguments) {
+  add_recipe(command, arguments);
+  command.add_flag("--resume", arguments.resume, "continue the run of this name");
+  add_settings(command, arguments, kFewSettings);
+  command.footer(kTrainExamples);
+  return train;
+}
+
+Run declare_sweep(CommandLine& command, Arguments& arguments) {
+  arguments.recipe.clear();
+  command
+      .add_option("recipe", arguments.recipe,
+                  "a TOML file with a table [sweep], or one in recipes/")
+      ->required();
+  add_training(command, arguments, "sweep");
+  command
+      .add_option("--seeds", arguments.seeds, "trainings of each point; mean and spread are shown")
+      ->check(whole_number(1));
+  command.add_option("--jobs", arguments.jobs, "points trained at once; they share the cores out")
+      ->check(whole_number(1));
+  command.add_flag("--dry-run", arguments.dry_run, "list the points and their cost and leave");
+  add_json(command, arguments)->rare();
+  add_settings(command, arguments,
+               {"model.context", "train.steps", "train.batch_size", "train.lr"});
+  command.footer(kSweepExamples);
+  return sweep;
+}
+
+Run declare_diagnose(CommandLine& command, Arguments& arguments) {
+  add_json(command, arguments);
+  command
+      .add_option("checkpoint", arguments.target,
+                  "a checkpoint, a run (its newest one), or a Hugging Face GPT-2")
+      ->required();
+  command.add_option("--text", arguments.text, "measure on this text instead of the training text")
+      ->check(not_empty());
+  command.add_option("--tokenizer", arguments.tokenizer,
+                     "byte or gpt2; by default the model's own");
+  command.add_option("--sequences", arguments.sequences, "random sequences")
+      ->check(whole_number(1))
+      ->default_str("1024");
+  command
+      .add_option("--threads", arguments.threads,
+                  "CPU threads; 0: one for each core that the process may use")
+      ->check(whole_number(0, kMostThreads));
+  command.add_option("--file", arguments.file, "also write the result to this JSON file");
+  command.add_option("--csv", arguments.csv, "also write it as comma-separated values, heads too");
+  command.add_option("--page", arguments.page,
+                     "also write a page (HTML) with lines over layers and maps of heads");
+  command.add_flag("--overwrite", arguments.overwrite,
+                   "replace a --file, --csv or --page that is no result of this");
+  command.take_settings(arguments.overrides, study::override_names());
+  command.footer(kDiagnoseExamples);
+  return diagnose;
+}
+
+Run declare_plan(CommandLine& command, Arguments& arguments) {
+  add_json(command, arguments);
+  add_plan_options(command, arguments);
+  command.take_settings(arguments.overrides, study::override_names());
+  command.footer(kPlanExamples);
+  return plan;
+}
+
+/// A command with options of its own.
+template <std::function<void()> (*kDeclare)(CommandLine&)>
+Run own_options(CommandLine& command, Arguments&) {
+  return [action = kDeclare(command)](const Arguments&) { action(); };
+}
+
+struct Command {
+  const char *name, *about;
+  Run (*declare)(CommandLine& command, Arguments& arguments);
+};
+
+const Command kCommands[] = {
+    {"compare", "train with standard attention and with XSA, and report who wins", declare_compare},
+    {"train", "train one model", declare_train},
+    {"sweep", "train a grid of settings, and report them side by side", declare_sweep},
+    {"diagnose", "how much of a model's attention repeats its own value", declare_diagnose},
+    {"report", "one page with the paper's figures, from runs, sweeps, evaluations, benchmarks",
+     own_options<declare_report>},
+    {"plan", "what a recipe costs: FLOPs, memory, traffic, hours", declare_plan},
+    {"eval", "score a model on the field's tasks, as lm-evaluation-harness does",
+     own_options<declare_eval>},
+    {"prepare", "files of text to token files for training", own_options<declare_prepare>},
+    {"tokenize", "text to token ids, or back", own_options<declare_tokenize>},
+    {"bench", "time and memory of a block, with XSA and without", own_options<declare_bench>},
+    {"generate", "continue a text with a model", own_options<declare_generate>},
+};
+
+const Command& find_command(const std::string& word) {
+  const auto found = std::ranges::find(
+      kCommands, word, [](const Command& command) { return std::string_view(command.name); });
+  if (found != std::end(kCommands)) return *found;
+  Words known = {"help"};
+  for (const Command& command : kCommands) known.push_back(command.name);
   throw UsageError(
-      cat(commands && !word.starts_with("-") ? "unknown command '" : "unexpected argument '", word,
-          "'", did_you_mean(word.substr(0, word.find('=')), known),
-          commands ? "; see xsa --help" : "; see xsa " + app.get_name() + " --help"));
+      cat(word.starts_with("-") ? "expected a command first, got '" : "unknown command '", word,
+          "'", did_you_mean(word, known), "; see xsa --help"));
+}
+
+std::string help_of_all() {
+  std::string text = cat("Usage: xsa COMMAND [options]\n", kAbout, "\n\nCommands:\n");
+  for (const Command& command : kCommands) {
+    std::string name = cat("  ", command.name);
+    name.resize(12, ' ');
+    text += cat(name, command.about, "\n");
+  }
+  return text + "  help      what a command takes: xsa help train\n\n" + kExamples + "\n";
 }
 
 }  // namespace
 
 Invocation parse(const std::vector<std::string>& words) {
   Invocation invocation;
-  Arguments& arguments = invocation.arguments;
-  CLI::App app(kAbout, "xsa");
-  app.footer(kExamples);
-  app.require_subcommand(0, 1);
-  app.allow_extras();
-  app.set_help_flag("-h,--help", "print this help and leave");
-  bool version = false;
-  app.add_flag("--version", version, "print version and commit and leave");
-
-  std::vector<std::pair<CLI::App*, std::function<void(const Arguments&)>>> commands;
-  const auto add_command = [&](const char* name, const char* about, const std::string& examples) {
-    CLI::App* sub = app.add_subcommand(name, about);
-    sub->footer(examples);
-    sub->allow_extras();
-    return sub;
+  const auto first_is = [&](std::initializer_list<std::string_view> any) {
+    return !words.empty() && std::ranges::find(any, words[0]) != any.end();
   };
-  const auto add = [&](const char* name, const char* about, const std::string& examples,
-                       void (*command)(const Arguments&)) {
-    CLI::App* sub = add_command(name, about, examples);
-    sub->add_flag("--json", arguments.json, "print the result as JSON to standard output");
-    commands.emplace_back(sub, command);
-    return sub;
-  };
-  const auto add_declared = [&](const char* name, const char* about, const char* examples,
-                                Declare declare) {
-    CLI::App* sub = add_command(name, about, examples);
-    commands.emplace_back(sub, [name, action = declare(*sub)](const Arguments& read) {
-      check_usage(read.overrides.empty(), "unexpected argument '--",
-                  read.overrides.empty() ? "" : read.overrides.front().first, "'; see xsa ", name,
-                  " --help");
-      action();
-    });
-  };
-  const auto add_training = [&](CLI::App* sub, const std::string& what) {
-    sub->add_option("--text", arguments.text,
-                    "train on this: a text file, a folder of them, or token shards")
-        ->check(not_empty());
-    sub->add_option("--name", arguments.name,
-                    "name of the " + what +
-                        "; by default the recipe's, of xsa train with the kind "
-                        "of attention: demo-exclusive")
-        ->check(not_empty());
-    sub->add_option("--output", arguments.output, "folder that holds " + what + "s")
-        ->check(not_empty())
-        ->default_str("runs");
-    sub->add_flag("--overwrite", arguments.overwrite, "replace a " + what + " of the same name");
-  };
-  const auto add_recipe = [&](CLI::App* sub) {
-    sub->add_option("recipe", arguments.recipe,
-                    "a TOML file, the name of one in recipes/, or a run's recipe.json")
-        ->default_str("demo");
-    add_training(sub, "run");
-    sub->add_flag("--dry-run", arguments.dry_run, "print the resolved recipe as JSON and leave");
-  };
-
-  CLI::App* sub = add("compare", "train with standard attention and with XSA, and report who wins",
-                      kCompareExamples + study::field_help(), compare);
-  add_recipe(sub);
-  sub->add_option("--seeds", arguments.seeds, "pairs of trainings; mean and spread are shown")
-      ->check(whole_number(1));
-  sub = add("train", "train one model", kTrainExamples + study::field_help(), train);
-  add_recipe(sub);
-  sub->add_flag("--resume", arguments.resume, "continue the run of this name");
-  sub = add("sweep", "train a grid of settings, and report them side by side",
-            kSweepExamples + study::field_help(), sweep);
-  sub->add_option("recipe", arguments.recipe,
-                  "a TOML file with a table [sweep], or one in recipes/")
-      ->required();
-  add_training(sub, "sweep");
-  sub->add_option("--seeds", arguments.seeds, "trainings of each point; mean and spread are shown")
-      ->check(whole_number(1));
-  sub->add_option("--jobs", arguments.jobs, "points trained at once; they share the cores out")
-      ->check(whole_number(1))
-      ->default_str("1");
-  sub->add_flag("--dry-run", arguments.dry_run, "list the points and their cost and leave");
-  sub = add("diagnose", "how much of a model's attention repeats its own value", kDiagnoseExamples,
-            diagnose);
-  sub->add_option("checkpoint", arguments.target,
-                  "a checkpoint, a run (its newest one), or a Hugging Face GPT-2")
-      ->required();
-  sub->add_option("--text", arguments.text, "measure on this text instead of the training text")
-      ->check(not_empty());
-  sub->add_option("--tokenizer", arguments.tokenizer, "byte or gpt2; by default the model's own");
-  sub->add_option("--sequences", arguments.sequences, "random sequences")
-      ->check(whole_number(1))
-      ->default_str("1024");
-  sub->add_option("--threads", arguments.threads,
-                  "CPU threads; 0: one for each core that the process may use")
-      ->check(whole_number(0, kMostThreads));
-  sub->add_option("--file", arguments.file, "also write the result to this JSON file");
-  sub->add_option("--csv", arguments.csv, "also write it as comma-separated values, heads too");
-  sub->add_option("--page", arguments.page,
-                  "also write a page (HTML) with lines over layers and maps of heads");
-  sub->add_flag("--overwrite", arguments.overwrite,
-                "replace a --file, --csv or --page that is no result of this");
-  add_declared("report",
-               "one page with the paper's figures, from runs, sweeps, evaluations, benchmarks",
-               kReportExamples, declare_report);
-  add_plan_options(
-      *add("plan", "what a recipe costs: FLOPs, memory, traffic, hours", kPlanExamples, plan),
-      arguments);
-  add_declared("eval", "score a model on the field's tasks, as lm-evaluation-harness does",
-               kEvalExamples, declare_eval);
-
-  add_declared("prepare", "files of text to token files for training", kPrepareExamples,
-               declare_prepare);
-  add_declared("tokenize", "text to token ids, or back", kTokenizeExamples, declare_tokenize);
-
-  add_declared("bench", "time and memory of a block, with XSA and without", kBenchExamples,
-               declare_bench);
-  add_declared("generate", "continue a text with a model", kGenerateExamples, declare_generate);
-
-  std::vector<std::string> rest = words;
-  arguments.overrides = take_overrides(rest);
-  std::reverse(rest.begin(), rest.end());  // CLI11 takes them last first
-  try {
-    app.parse(rest);
-  } catch (const CLI::CallForHelp&) {
-    const auto chosen = app.get_subcommands();
-    invocation.text = chosen.empty() ? app.help() : chosen.front()->help("xsa");
+  const bool asks_for_help = first_is({"help", "-h", "--help", "--help-all"});
+  if (words.empty() || (asks_for_help && words.size() == 1)) {
+    invocation.text = help_of_all();
+    invocation.exit_code = words.empty() ? 2 : 0;
     return invocation;
-  } catch (const CLI::RequiredError& error) {
-    const auto chosen = app.get_subcommands();
-    throw UsageError(cat(error.what(), "; see xsa ",
-                         chosen.empty() ? "" : chosen.front()->get_name() + " ", "--help"));
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(error.what());
   }
-  if (version) {
+  if (first_is({"--version"})) {
     invocation.text = cat("xsa ", XSA_VERSION, " (", build_commit(), ")\n");
     return invocation;
   }
-  refuse_extras(app, true);
-  for (const auto& [command, run] : commands) {
-    if (!command->parsed()) continue;
-    refuse_extras(*command, false);
+  Words rest(words.begin() + (asks_for_help ? 2 : 1), words.end());
+  if (asks_for_help) rest.push_back("--help");
+  const Command& chosen = find_command(words[asks_for_help ? 1 : 0]);
+  CommandLine command(chosen.name, chosen.about);
+  const Run run = chosen.declare(command, invocation.arguments);
+  if (command.parse(rest))
     invocation.command = run;
-    return invocation;
-  }
-  invocation.text = app.help();
-  invocation.exit_code = 2;
+  else
+    invocation.text = command.help();
   return invocation;
 }
 

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -39,7 +38,7 @@ void run(const Options& options) {
 
 }  // namespace
 
-const char* const kBenchExamples = R"(Examples:
+constexpr char kBenchExamples[] = R"(Examples:
   xsa bench block                                             lengths 512, 1024 and 2048
   xsa bench block --lengths 256,4096 --batch 2 --rounds 31 --output block.json
   xsa bench block --dtype bfloat16 --width 1536 --heads 12 --head-dim 128
@@ -47,22 +46,22 @@ const char* const kBenchExamples = R"(Examples:
 Fig. 2 of the paper: one block, attention and feed-forward layer with their norms, with XSA and without, forward and
 forward with backward. The two take turns in one process; the ratio is of pairs, and the memory is counted exactly.)";
 
-std::function<void()> declare_bench(CLI::App& command) {
+std::function<void()> declare_bench(CommandLine& command) {
+  command.footer(kBenchExamples);
   const auto options = std::make_shared<Options>();
   bench::BlockConfig& block = options->block;
   command.add_option("what", options->what, "what is measured: block")
       ->required()
-      ->check(CLI::IsMember({"block"}));
+      ->check(one_of_words({"block"}));
   command.add_option("--lengths", block.lengths, "tokens of a sequence, with commas between")
       ->delimiter(',')
       ->check(whole_number(2))
       ->default_str("512,1024,2048");
   const auto number = [&](const char* name, std::int64_t& value, const char* help) {
-    command.add_option(name, value, help)->check(whole_number(1))->capture_default_str();
+    command.add_option(name, value, help)->check(whole_number(1));
   };
   number("--batch", block.batch, "sequences at once");
-  command.add_option("--dtype", block.type, "float32 or bfloat16: of weights and activations")
-      ->capture_default_str();
+  command.add_option("--dtype", block.type, "float32 or bfloat16: of weights and activations");
   number("--width", block.width,
          "width of the residual stream; the feed-forward layer's is 4 times");
   number("--heads", block.heads, "heads");

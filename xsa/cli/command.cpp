@@ -1,7 +1,5 @@
 #include "xsa/cli/command.h"
 
-#include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdio>
 
 #include "xsa/base/error.h"
@@ -27,38 +25,6 @@ std::string in_quotes(std::string_view text) {
     result += escaped;
   }
   return result + "'";
-}
-
-CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
-  const bool is_open = most == std::numeric_limits<std::int64_t>::max();
-  const std::string range =
-      is_open ? cat("of at least ", least) : cat("from ", least, " to ", most);
-  const auto mistake = [=](const std::string& text) {
-    std::int64_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [read, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc() && read == end && value >= least && value <= most
-               ? ""
-               : cat("expected a whole number ", range, ", got '", text, "'");
-  };
-  return CLI::Validator(mistake, is_open ? cat(">= ", least) : cat("in [", least, ", ", most, "]"));
-}
-
-CLI::Validator number() {
-  const auto mistake = [](const std::string& text) {
-    double value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [read, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc() && read == end ? "" : cat("expected a number, got '", text, "'");
-  };
-  return CLI::Validator(mistake, "");
-}
-
-CLI::Validator not_empty() {
-  const auto mistake = [](const std::string& text) {
-    return text.empty() ? "expected a value, got ''" : "";
-  };
-  return CLI::Validator(mistake, "");
 }
 
 study::Recipe resolve(const Arguments& arguments) {

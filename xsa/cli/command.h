@@ -4,26 +4,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "xsa/cli/command_line.h"
 #include "xsa/study/plan.h"
 #include "xsa/study/recipe.h"
 
-namespace CLI {
-class App;
-class Validator;
-}  // namespace CLI
-
 namespace xsa::cli {
-
-/// A command with options of its own: declares them on `command` and returns what to do once they
-/// are read.
-using Declare = std::function<void()> (*)(CLI::App& command);
 
 /// The command line of the commands that work on a recipe or a run, read; each uses its part.
 struct Arguments {
@@ -54,13 +45,6 @@ void flush_standard_output();
 /// In single quotes; bytes that do not print as \xNN.
 std::string in_quotes(std::string_view text);
 
-/// CLI11's checks of a number name the largest there is, which has 309 digits.
-CLI::Validator whole_number(std::int64_t least,
-                            std::int64_t most = std::numeric_limits<std::int64_t>::max());
-CLI::Validator number();
-/// A value that a script's empty variable may have made.
-CLI::Validator not_empty();
-
 /// The recipe with --text, --seeds, --sequences and every --table.field over it.
 study::Recipe resolve(const Arguments& arguments);
 /// output/name; the name is by default the recipe's, with `end` behind it.
@@ -72,21 +56,16 @@ void train(const Arguments& arguments);
 void diagnose(const Arguments& arguments);
 void sweep(const Arguments& arguments);
 void plan(const Arguments& arguments);
-void add_plan_options(CLI::App& command, Arguments& arguments);
+void add_plan_options(CommandLine& command, Arguments& arguments);
 extern const char* const kPlanExamples;
 
-// Commands with options of their own, and the examples in their help.
-std::function<void()> declare_prepare(CLI::App& command);
-extern const char* const kPrepareExamples;
-std::function<void()> declare_tokenize(CLI::App& command);
-extern const char* const kTokenizeExamples;
-std::function<void()> declare_eval(CLI::App& command);
-extern const char* const kEvalExamples;
-std::function<void()> declare_generate(CLI::App& command);
-extern const char* const kGenerateExamples;
-std::function<void()> declare_report(CLI::App& command);
-extern const char* const kReportExamples;
-std::function<void()> declare_bench(CLI::App& command);
-extern const char* const kBenchExamples;
+// Commands with options of their own: each declares them on `command`, with examples in their help,
+// and returns what to do once they are read.
+std::function<void()> declare_prepare(CommandLine& command);
+std::function<void()> declare_tokenize(CommandLine& command);
+std::function<void()> declare_eval(CommandLine& command);
+std::function<void()> declare_generate(CommandLine& command);
+std::function<void()> declare_report(CommandLine& command);
+std::function<void()> declare_bench(CommandLine& command);
 
 }  // namespace xsa::cli

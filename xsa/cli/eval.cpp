@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -15,7 +14,7 @@
 
 namespace xsa::cli {
 
-const char* const kEvalExamples = R"(Examples:
+constexpr char kEvalExamples[] = R"(Examples:
   xsa eval runs/first --tasks hellaswag,piqa --data records/
   xsa eval gpt2/ --data records/ --output evaluations/gpt2      all tasks; killed, it continues
   xsa eval runs/first --text book.txt                           perplexity and bits per byte
@@ -123,7 +122,7 @@ void run(EvalArguments arguments, const std::string& requests_file) {
 
 }  // namespace
 
-std::function<void()> declare_eval(CLI::App& command) {
+std::function<void()> declare_eval(CommandLine& command) {
   const auto arguments = std::make_shared<EvalArguments>();
   const auto requests_file = std::make_shared<std::string>();
   command.footer(cat(kEvalExamples, task_table(), kWhere));
@@ -134,14 +133,11 @@ std::function<void()> declare_eval(CLI::App& command) {
       .add_option("--tasks", arguments->questions.tasks,
                   "names with commas between, or all (the default where there is --data DIR)")
       ->check(not_empty());
-  command
-      .add_option("--data", arguments->questions.data,
-                  "folder of the tasks' records; or TASK=PATH, a file or folder of one of --tasks")
-      ->allow_extra_args(false);
-  command
-      .add_option("--text", arguments->questions.texts,
-                  "a text file: its perplexity and bits per byte, in windows; may be repeated")
-      ->allow_extra_args(false);
+  command.add_option(
+      "--data", arguments->questions.data,
+      "folder of the tasks' records; or TASK=PATH, a file or folder of one of --tasks");
+  command.add_option("--text", arguments->questions.texts,
+                     "a text file: its perplexity and bits per byte, in windows; may be repeated");
   command
       .add_option("--limit", arguments->questions.limit,
                   "the first N records of each task, and the first N windows of each text, alone")
@@ -159,13 +155,11 @@ std::function<void()> declare_eval(CLI::App& command) {
                   "--batch-tokens allows")
       ->check(whole_number(1));
   command.add_option("--batch-tokens", arguments->budget.tokens, "tokens computed at once")
-      ->check(whole_number(1))
-      ->capture_default_str();
+      ->check(whole_number(1));
   command
       .add_option("--bootstrap-iters", arguments->resamples,
                   "resamples for the standard error of perplexity; 0: no standard errors")
-      ->check(whole_number(0))
-      ->capture_default_str();
+      ->check(whole_number(0));
   command
       .add_option("--threads", arguments->threads,
                   "default: one for each core that the process may use")

@@ -1,6 +1,7 @@
 #include "xsa/generate/generate.h"
 
-#include <CLI/CLI.hpp>
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <deque>
@@ -19,7 +20,7 @@
 
 namespace xsa::cli {
 
-const char* const kGenerateExamples = R"(Examples:
+constexpr char kGenerateExamples[] = R"(Examples:
   xsa generate runs/demo/exclusive-seed1337 --prompt "KING: "
   xsa generate gpt2/ --prompt "Once upon a time" --top-k 40 --temperature 0.8
   xsa generate runs/first --prompts lines.txt --samples 3 --json
@@ -222,16 +223,14 @@ void run(const Options& options) {
 
 }  // namespace
 
-std::function<void()> declare_generate(CLI::App& command) {
+std::function<void()> declare_generate(CommandLine& command) {
+  command.footer(kGenerateExamples);
   const auto options = std::make_shared<Options>();
   command.add_option("model", options->model, "a run, a checkpoint, or a Hugging Face folder")
       ->required();
-  command.add_option("--prompt", options->prompts, "what to continue; may be given several times")
-      ->allow_extra_args(false);
-  command
-      .add_option("--prompt-file", options->prompt_files,
-                  "a file that is one prompt; -: standard input")
-      ->allow_extra_args(false);
+  command.add_option("--prompt", options->prompts, "what to continue; may be given several times");
+  command.add_option("--prompt-file", options->prompt_files,
+                     "a file that is one prompt; -: standard input");
   command.add_option("--prompts", options->prompt_lines,
                      "a file with a prompt a line; -: standard input");
   for (const FieldHelp& field : help_of<GenerateConfig>()) {
@@ -244,7 +243,7 @@ std::function<void()> declare_generate(CLI::App& command) {
   }
   command.add_option("--tokenizer", options->tokenizer, "byte or gpt2; by default the model's own");
   command.add_option("--dtype", options->dtype, "of the weights: float32 or bfloat16")
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->check(one_of_words({"float32", "bfloat16"}))
       ->default_str("float32");
   command
       .add_option("--threads", options->threads,

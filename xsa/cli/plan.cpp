@@ -1,6 +1,5 @@
 #include "xsa/study/plan.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "xsa/cli/command.h"
@@ -17,15 +16,17 @@ Checks the recipe as training does and runs nothing. Devices share a step's pass
 train.batch_size sequences. docs/plan.md says what is counted.
 Any field of a recipe can be set as --table.field=value; xsa train --help lists them.)";
 
-void add_plan_options(CLI::App& command, Arguments& arguments) {
+void add_plan_options(CommandLine& command, Arguments& arguments) {
   study::Devices& devices = arguments.devices;
   command.add_option("recipe", arguments.recipe, "a TOML file, or the name of one in recipes/")
       ->default_str("demo");
   command.add_option("--gpus", devices.count, "devices that train together")
       ->check(whole_number(1))
       ->default_str("1");
-  CLI::Option* const gpu =
-      command.add_option("--gpu", devices.gpu, "a100, h100, h200 or b200: their peaks and memory")
+  CommandLine::Option* const gpu =
+      command
+          .add_option("--gpu", devices.gpu,
+                      "a100, h100, h200 or b200: their peaks (TF32) and memory")
           ->default_str(devices.gpu);
   command
       .add_option("--peak-tflops", devices.peak_tflops,

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -58,7 +57,7 @@ void print(const data::CorpusConfig& config, const Json& manifest) {
 
 }  // namespace
 
-const char* const kPrepareExamples = R"(Examples:
+constexpr char kPrepareExamples[] = R"(Examples:
   xsa prepare book.txt --output data/book              one text: its end is held out
   xsa prepare corpus/ --output data/corpus             a folder: each text file is a document
   xsa prepare 'fineweb/*.parquet' --output data/fineweb
@@ -83,14 +82,15 @@ Result
 Interrupted (Ctrl-C, kill, power), the same command continues, to the same bytes. Another command, or sources that changed,
 are refused; --overwrite begins anew. Memory stays at a few hundred MB; docs/data.md says what bounds it.)";
 
-std::function<void()> declare_prepare(CLI::App& command) {
+std::function<void()> declare_prepare(CommandLine& command) {
+  command.footer(kPrepareExamples);
   auto config = std::make_shared<data::CorpusConfig>();
   auto json = std::make_shared<bool>(false);
   command.add_option("source", config->sources, "files, folders, globs, or - for standard input")
       ->required();
   command.add_option("-o,--output", config->output, "folder for the tokens")->required();
   const auto option = [&](const char* name, auto& value, const std::string& about) {
-    command.add_option(name, value, about)->capture_default_str();
+    command.add_option(name, value, about);
   };
   option("--tokenizer", config->tokenizer, "one of " + joined(text::tokenizer_names()));
   option("--column", config->column, "the field or column that holds the text of a record");

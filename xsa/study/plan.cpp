@@ -114,14 +114,15 @@ void add_verdict(const Plan& plan, std::vector<std::string>& lines) {
 }
 
 std::string speed(const Plan& plan) {
-  return format(" at %g %% of %g TFLOP/s", 100 * plan.devices.mfu, plan.peak_tflops);
+  return cat(format(" at %g %% of %g TFLOP/s", 100 * plan.devices.mfu, plan.peak_tflops),
+             plan.device_memory_bytes ? cat(" (", kPrecision, ")") : "");
 }
 
 }  // namespace
 
 const std::vector<Gpu>& gpus() {
   static const std::vector<Gpu> known = {
-      {"a100", 312, 80}, {"h100", 989.4, 80}, {"h200", 989.4, 141}, {"b200", 2250, 180}};
+      {"a100", 156, 80}, {"h100", 494.7, 80}, {"h200", 494.7, 141}, {"b200", 1125, 180}};
   return known;
 }
 
@@ -238,6 +239,7 @@ Json to_json(const Plan& plan) {
                {"hours", plan.hours()}};
   if (plan.device_memory_bytes) {
     json["gpu"] = plan.devices.gpu;
+    json["peak_precision"] = kPrecision;
     json["device_memory_bytes"] = *plan.device_memory_bytes;
   }
   return json;

@@ -12,11 +12,13 @@
 
 namespace xsa::study {
 
-/// A device by its maker's data sheet: dense bf16 matrix products, memory.
+/// A device by its maker's data sheet: memory, and dense matrix products of what lies in it, which
+/// is fp32 as TrainingMemory counts it: those of TF32, half of bf16's.
+inline constexpr char kPrecision[] = "TF32";
 struct Gpu {
   const char* name;
-  double peak_tflops;
-  double memory_gb;  // 10^9 bytes
+  double peak_tflops;  // of kPrecision
+  double memory_gb;    // 10^9 bytes
 };
 const std::vector<Gpu>& gpus();
 

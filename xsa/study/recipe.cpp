@@ -1,7 +1,6 @@
 #include "xsa/study/recipe.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
@@ -167,28 +166,20 @@ Json to_json(const Recipe& recipe) {
 
 std::vector<std::string> override_names() {
   std::vector<std::string> names;
-  Recipe recipe;
-  for_each_table(recipe, [&](const char* table, const auto& config) {
-    for (const std::string& field : field_names<std::remove_cvref_t<decltype(config)>>()) {
-      names.push_back(cat(table, ".", field));
-    }
-  });
+  for (const FieldHelp& row : field_help()) names.push_back(row.name);
   return names;
 }
 
-std::string field_help() {
-  std::ostringstream out;
+std::vector<FieldHelp> field_help() {
+  std::vector<FieldHelp> rows;
   Recipe recipe;
   for_each_table(recipe, [&](const char* table, const auto& config) {
-    out << "\n[" << table << "]\n";
-    for (const FieldHelp& row : help_of<std::remove_cvref_t<decltype(config)>>()) {
-      std::string head = cat("  --", table, ".", row.name, "=", row.default_value);
-      if (head.size() < 36) head.resize(36, ' ');
-      out << head << "  " << row.help << (row.range.empty() ? "" : cat(" (", row.range, ")"))
-          << "\n";
+    for (FieldHelp& row : help_of<std::remove_cvref_t<decltype(config)>>()) {
+      row.name = cat(table, ".", row.name);
+      rows.push_back(std::move(row));
     }
   });
-  return out.str();
+  return rows;
 }
 
 }  // namespace xsa::study

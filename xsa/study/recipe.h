@@ -67,7 +67,7 @@ Json to_json(const Recipe& recipe);
 /// "train.lr", ...: every field of every table.
 std::vector<std::string> override_names();
 
-/// The help of every field, a section per table.
-std::string field_help();
+/// The help of every field of every table; each name is "train.lr", ...
+std::vector<FieldHelp> field_help();
 
 }  // namespace xsa::study
