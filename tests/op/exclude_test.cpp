@@ -14,6 +14,7 @@
 #include "xsa/op/backend.h"
 #include "xsa/op/exclude_signature.h"
 #include "xsa/op/kernel_call.h"
+#include "xsa/op/tensors.h"
 
 namespace xsa::op::testing {
 namespace {
@@ -73,7 +74,7 @@ Result run_operator(const Call& call) {
 Result run_eager(const Call& call) {
   return differentiated(call, [](const Tensor& y, const Tensor& v, const ExcludeOptions& o) {
     const Tensor w = v.repeat_interleave(y.size(1) / v.size(1), 1)
-                         .narrow(2, o.own_offset.value_or(v.size(2) - y.size(2)), y.size(2));
+                         .narrow(2, own_offset_of(y, v, o.own_offset), y.size(2));
     const Tensor length = at::linalg_vector_norm(w, 2, at::IntArrayRef{-1}, true).clamp_min(o.eps);
     const Tensor unit = w / length, along = (y * unit).sum(-1, true);
     Tensor a = at::scalar_tensor(o.strength, y.options());
@@ -92,7 +93,7 @@ Result run_reference(const Call& call) {
   p.type = kernel_type(y.scalar_type());
   p.y = kernel_view(y), p.v = kernel_view(v), p.dz = kernel_view(dz);
   p.strength = call.options.strength, p.eps = call.options.eps;
-  p.own_offset = call.options.own_offset.value_or(p.keys - p.queries);
+  p.own_offset = own_offset_of(y, v, call.options.own_offset);
   Tensor a;
   if (call.options.learned_strength) {
     a = call.options.learned_strength->to(at::kFloat).contiguous();

@@ -1,15 +1,14 @@
 #include "xsa/op/add_layer_norm.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/csrc/autograd/saved_variable.h>
+#include <c10/core/ScalarTypeToTypeMeta.h>
 
 #include <cmath>
-#include <mutex>
 #include <tuple>
 
 #include "xsa/kernels/layer_norm.h"
+#include "xsa/op/autocast.h"
 #include "xsa/op/backend.h"
 #include "xsa/op/derivative.h"
 #include "xsa/op/expect.h"
@@ -21,14 +20,13 @@ namespace xsa::op {
 namespace {
 
 using at::Tensor;
-using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
 using Normed = std::tuple<Tensor, Tensor, Tensor, Tensor>;  // y, sum, mean, rstd
 using NormGradients = std::tuple<Tensor, Tensor, Tensor>;   // dx (and dresidual), dweight, dbias
 
 constexpr const char* kSchema =
-    "add_layer_norm(Tensor x, Tensor residual, Tensor weight, Tensor? bias=None, *, float "
+    "add_layer_norm(Tensor x, Tensor residual, Tensor weight, Tensor? bias=None, *, Scalar "
     "eps=1e-05)"
     " -> (Tensor y, Tensor sum, Tensor mean, Tensor rstd)";
 constexpr const char* kBackwardSchema =
@@ -36,9 +34,9 @@ constexpr const char* kBackwardSchema =
     "weight) -> (Tensor dx, Tensor dweight, Tensor dbias)";
 
 Normed call(const Tensor& x, const Tensor& residual, const Tensor& weight,
-            const OptionalTensor& bias, double eps) {
+            const OptionalTensor& bias, const at::Scalar& eps) {
   using Signature =
-      Normed(const Tensor&, const Tensor&, const Tensor&, const OptionalTensor&, double);
+      Normed(const Tensor&, const Tensor&, const Tensor&, const OptionalTensor&, const at::Scalar&);
   static const auto handle =
       c10::Dispatcher::singleton().findSchemaOrThrow("xsa::add_layer_norm", "").typed<Signature>();
   return handle.call(x, residual, weight, bias, eps);
@@ -75,7 +73,8 @@ void check_parameter(const char* name, const Tensor& tensor, const Tensor& x) {
 }
 
 void check(const Tensor& x, const Tensor& residual, const Tensor& weight,
-           const OptionalTensor& bias, double eps) {
+           const OptionalTensor& bias, const at::Scalar& given_eps) {
+  const double eps = given_eps.toDouble();
   const at::ScalarType type = x.scalar_type();
   expect(x.layout() == c10::kStrided && x.dim() >= 1, "x: expected a dense tensor [..., C], got ",
          describe(x));
@@ -104,7 +103,7 @@ NormGradients new_gradients(const Tensor& sum, const Tensor& weight) {
 }
 
 Normed meta(const Tensor& x, const Tensor& residual, const Tensor& weight,
-            const OptionalTensor& bias, double eps) {
+            const OptionalTensor& bias, const at::Scalar& eps) {
   check(x, residual, weight, bias, eps);
   return new_outputs(x);
 }
@@ -115,14 +114,14 @@ NormGradients meta_gradients(const Tensor&, const OptionalTensor&, const Tensor&
 }
 
 Normed composite(const Tensor& x, const Tensor& residual, const Tensor& weight,
-                 const OptionalTensor& bias, double eps) {
+                 const OptionalTensor& bias, const at::Scalar& eps) {
   check(x, residual, weight, bias, eps);
   const at::ScalarType type = accumulate_type(x);
   const Tensor sum = at::add(x, residual).contiguous();
   const Tensor wide = sum.to(type);
   const Tensor mean = wide.mean(-1);
   const Tensor centered = wide - mean.unsqueeze(-1);
-  const Tensor rstd = (centered.square().mean(-1) + eps).rsqrt();
+  const Tensor rstd = (centered.square().mean(-1) + eps.toDouble()).rsqrt();
   Tensor y = centered * rstd.unsqueeze(-1) * weight.to(type);
   if (has(bias)) y = y + bias->to(type);
   return {y.to(x.scalar_type()), sum, mean, rstd};
@@ -164,7 +163,7 @@ struct Call {
 };
 
 Normed cpu(const Tensor& x, const Tensor& residual, const Tensor& weight,
-           const OptionalTensor& bias, double eps) {
+           const OptionalTensor& bias, const at::Scalar& eps) {
   if (!takes_kernel(expect.op, x)) return composite(x, residual, weight, bias, eps);
   check(x, residual, weight, bias, eps);
   const Tensor dense = x.contiguous(), dense_residual = residual.contiguous();
@@ -172,7 +171,7 @@ Normed cpu(const Tensor& x, const Tensor& residual, const Tensor& weight,
   const Normed out = new_outputs(x);
   const auto& [y, sum, mean, rstd] = out;
   Call call(x, weight);
-  call.params.eps = eps;
+  call.params.eps = eps.toDouble();
   call.params.x = dense.const_data_ptr(), call.params.residual = dense_residual.const_data_ptr();
   if (has(bias)) call.params.bias = wide_bias.const_data_ptr<float>();
   call.params.y = y.mutable_data_ptr(), call.params.sum = sum.mutable_data_ptr();
@@ -205,64 +204,60 @@ NormGradients cpu_gradients(const Tensor& dy, const OptionalTensor& dsum, const 
   return {dx, dweight.to(weight.scalar_type()), dbias.to(weight.scalar_type())};
 }
 
-class AddLayerNormBackward : public torch::autograd::Node {
- public:
-  void save(const Normed& out, const Tensor& weight, const OptionalTensor& bias) {
-    sum_ = SavedVariable(std::get<1>(out), true), mean_ = SavedVariable(std::get<2>(out), false);
-    rstd_ = SavedVariable(std::get<3>(out), false), weight_ = SavedVariable(weight, false);
-    if (has(bias)) bias_type_ = bias->scalar_type();
+/// The types that PyTorch gives `layer_norm(x + residual)` in such a region: a sum has the wider of
+/// its terms' types, and on CUDA a LayerNorm is float32 whatever comes.
+template <at::DeviceType device>
+Normed autocast(const Tensor& x, const Tensor& residual, const Tensor& weight,
+                const OptionalTensor& bias, const at::Scalar& eps) {
+  const Autocast region(device);
+  at::ScalarType type = c10::promoteTypes(x.scalar_type(), residual.scalar_type());
+  if (device == at::kCUDA && c10::isReducedFloatingType(type)) type = at::kFloat;
+  return call(region.cast(x, type), region.cast(residual, type), weight, bias, eps);
+}
+
+struct AddLayerNormRule {
+  static constexpr const char* kName = "XsaAddLayerNormBackward";
+  /// sum, mean, rstd and weight.
+  static constexpr std::size_t kKept = 4, kOutputs = 1;
+  struct Options {
+    std::optional<at::ScalarType> bias_type;
+  };
+
+  template <class SomeOptions, class Visitor>
+  static void visit(SomeOptions& o, const Visitor& visitor) {
+    visitor(o.bias_type);
   }
 
-  /// gradients: dy, dsum; either may be undefined. Returns those of x, residual, weight and bias.
-  variable_list apply(variable_list&& gradients) override {
-    const std::lock_guard lock(mutex_);
-    const Tensor &dy = gradients[0], &dsum = gradients[1];
+  /// incoming: dy, dsum. Returns those of x, residual, weight and bias.
+  static variable_list gradients(const variable_list& incoming,
+                                 const std::array<Tensor, kKept>& kept, const Options& options) {
+    const auto& [sum, mean, rstd, weight] = kept;
+    const Tensor &dy = incoming[0], &dsum = incoming[1];
     if (!dy.defined()) return {dsum, dsum, Tensor(), Tensor()};
-    auto [dx, dweight, dbias] =
-        call_backward(dy, dsum.defined() ? OptionalTensor(dsum) : std::nullopt,
-                      sum_.unpack(getptr()), mean_.unpack(), rstd_.unpack(), weight_.unpack());
-    if (bias_type_) dbias = dbias.to(*bias_type_);
-    return {dx, dx, dweight, bias_type_ ? dbias : Tensor()};
+    auto [dx, dweight, dbias] = call_backward(dy, if_defined(dsum), sum, mean, rstd, weight);
+    if (options.bias_type) dbias = dbias.to(*options.bias_type);
+    return {dx, dx, dweight, options.bias_type ? dbias : Tensor()};
   }
-
-  void release_variables() override {
-    const std::lock_guard lock(mutex_);
-    for (SavedVariable* saved : {&sum_, &mean_, &rstd_, &weight_}) saved->reset_data();
-  }
-
-  std::string name() const override { return "XsaAddLayerNormBackward"; }
-
- private:
-  SavedVariable sum_, mean_, rstd_, weight_;
-  std::optional<at::ScalarType> bias_type_;
 };
 
 Normed autograd(const Tensor& x, const Tensor& residual, const Tensor& weight,
-                const OptionalTensor& bias, double eps) {
+                const OptionalTensor& bias, const at::Scalar& eps) {
   refuse_forward_mode(expect.op, {x, residual, weight, bias});
-  c10::intrusive_ptr<AddLayerNormBackward> node;
-  if (torch::autograd::compute_requires_grad(x, residual, weight, bias)) {
-    node = c10::make_intrusive<AddLayerNormBackward>();
-    node->set_next_edges(torch::autograd::collect_next_edges(x, residual, weight, bias));
-  }
-  const Normed out = [&] {
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    return call(x, residual, weight, bias, eps);
-  }();
-  if (node) {
-    torch::autograd::set_history(std::get<0>(out), node);
-    torch::autograd::set_history(std::get<1>(out), node);
-    node->save(out, weight, bias);
-  }
+  const auto node = node_of<AddLayerNormRule>(x, residual, weight, bias);
+  const Normed out = below_autograd([&] { return call(x, residual, weight, bias, eps); });
+  if (!node) return out;
+  const auto& [y, sum, mean, rstd] = out;
+  torch::autograd::set_history(y, node);
+  torch::autograd::set_history(sum, node);
+  node->save({sum, mean, rstd, weight},
+             {has(bias) ? std::optional(bias->scalar_type()) : std::nullopt});
   return out;
 }
 
 NormGradients autograd_gradients(const Tensor& dy, const OptionalTensor& dsum, const Tensor& sum,
                                  const Tensor& mean, const Tensor& rstd, const Tensor& weight) {
-  const NormGradients gradients = [&] {
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    return call_backward(dy, dsum, sum, mean, rstd, weight);
-  }();
+  const NormGradients gradients =
+      below_autograd([&] { return call_backward(dy, dsum, sum, mean, rstd, weight); });
   refuse_second_derivative(expect.op, "sum and the norm", gradients, dy, dsum, sum, mean, rstd,
                            weight);
   return gradients;
@@ -288,6 +283,8 @@ void register_add_layer_norm(torch::Library& library) {
   impl("add_layer_norm", DispatchKey::CPU, &cpu);
   impl("add_layer_norm", DispatchKey::Meta, &meta);
   impl("add_layer_norm", DispatchKey::Autograd, &autograd);
+  impl("add_layer_norm", DispatchKey::AutocastCPU, &autocast<at::kCPU>);
+  impl("add_layer_norm", DispatchKey::AutocastCUDA, &autocast<at::kCUDA>);
   impl("add_layer_norm_backward", DispatchKey::CompositeExplicitAutograd, &composite_gradients);
   impl("add_layer_norm_backward", DispatchKey::CPU, &cpu_gradients);
   impl("add_layer_norm_backward", DispatchKey::Meta, &meta_gradients);

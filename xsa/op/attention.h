@@ -3,26 +3,27 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/SymInt.h>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
 namespace xsa::op {
 
-/// The options of xsa::attention; docs/operator.md says each in full.
+/// The options of xsa::attention; docs/operator.md says each in full. A SymInt is any integer; a
+/// tracer may leave it open.
 struct AttentionOptions {
   bool is_causal = false;
   std::optional<double> scale;                 // 1/sqrt(D) by default
   double strength = 1.0;                       // 1: the paper, 0: standard attention
   std::optional<at::Tensor> learned_strength;  // scalar, [H] or [B, H, T]; replaces strength
   std::optional<at::Tensor> sink_logits;       // [H]
-  std::int64_t num_sink_keys = 0;
-  std::optional<std::int64_t> window;
-  std::optional<at::Tensor> cu_seqlens;    // [documents + 1], int32
-  std::optional<at::Tensor> key_start;     // [B], integer
-  std::optional<at::Tensor> key_end;       // [B], integer
-  std::optional<std::int64_t> own_offset;  // S - T by default (bottom-right)
+  c10::SymInt num_sink_keys = 0;
+  std::optional<c10::SymInt> window;
+  std::optional<at::Tensor> cu_seqlens;   // [documents + 1], int32
+  std::optional<at::Tensor> key_start;    // [B], integer
+  std::optional<at::Tensor> key_end;      // [B], integer
+  std::optional<c10::SymInt> own_offset;  // S - T by default (bottom-right)
   double eps = 1e-12;
 };
 

@@ -1,9 +1,5 @@
-// The derivative, as a hand-written autograd node: torch::autograd::Function breaks torch.func.
+// The attention's derivative.
 #include <ATen/ATen.h>
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <torch/csrc/autograd/saved_variable.h>
-
-#include <mutex>
 
 #include "xsa/op/derivative.h"
 #include "xsa/op/signature.h"
@@ -13,67 +9,58 @@ namespace xsa::op {
 namespace {
 
 using at::Tensor;
-using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-class AttentionBackward : public torch::autograd::Node {
- public:
-  void save(const Inputs& in, const Outputs& out, const AttentionOptions& options) {
-    q_ = SavedVariable(in.q, false), k_ = SavedVariable(in.k, false);
-    v_ = SavedVariable(in.v, false);
-    z_ = SavedVariable(std::get<0>(out), true), lse_ = SavedVariable(std::get<1>(out), true);
-    c_ = SavedVariable(std::get<2>(out), false);
-    options_ = options;
-    for (const auto& [option, saved] : tensor_options())
-      if (has(*option)) {
-        *saved = SavedVariable(**option, false);
-        option->emplace();  // presence only: the tensor itself is kept by `saved`
-      }
+struct AttentionRule {
+  static constexpr const char* kName = "XsaAttentionBackward";
+  /// z, lse, c, q, k, v, and the options that are tensors.
+  static constexpr std::size_t kKept = 11, kOutputs = 2;
+  using Options = AttentionOptions;
+  using Kept = std::array<Tensor, kKept>;
+
+  template <class SomeOptions, class Visitor>
+  static void visit(SomeOptions& o, const Visitor& visitor) {
+    visitor(o.is_causal), visitor(o.scale), visitor(o.strength), visitor(o.num_sink_keys);
+    visitor(o.window), visitor(o.own_offset), visitor(o.eps);
   }
 
-  /// gradients: dz, dlse; either may be undefined. Returns those of q, k, v, learned_strength and
-  /// sink_logits.
-  variable_list apply(variable_list&& gradients) override {
-    const std::lock_guard lock(mutex_);
-    const Tensor& dlse = gradients[1];
-    if (!gradients[0].defined() && !dlse.defined()) return variable_list(5);
-    const Tensor z = z_.unpack(getptr());
-    const Tensor dz = gradients[0].defined()
-                          ? gradients[0]
-                          : at::zeros({}, z.options()).expand_symint(z.sym_sizes());
-    AttentionOptions options = options_;
-    for (const auto& [option, saved] : tensor_options(options))
-      if (option->has_value()) *option = saved->unpack();
-    const Tensor q = q_.unpack(), k = k_.unpack(), v = v_.unpack();
-    const Tensor lse = lse_.unpack(getptr()), c = c_.unpack();
-    auto [dq, dk, dv, dstrength, dsink] = call_attention_backward(
-        {dz, dlse.defined() ? OptionalTensor(dlse) : std::nullopt, q, k, v, z, lse, c}, options);
+  static Kept kept(const Inputs& in, const Outputs& out, const AttentionOptions& o) {
+    const auto& [z, lse, c] = out;
+    return {z,
+            lse,
+            c,
+            in.q,
+            in.k,
+            in.v,
+            or_undefined(o.learned_strength),
+            or_undefined(o.sink_logits),
+            or_undefined(o.cu_seqlens),
+            or_undefined(o.key_start),
+            or_undefined(o.key_end)};
+  }
+
+  static Options plain(AttentionOptions o) {
+    for (OptionalTensor* tensor :
+         {&o.learned_strength, &o.sink_logits, &o.cu_seqlens, &o.key_start, &o.key_end})
+      tensor->reset();
+    return o;
+  }
+
+  /// incoming: dz, dlse. Returns those of q, k, v, learned_strength and sink_logits.
+  static variable_list gradients(const variable_list& incoming, const Kept& kept, Options options) {
+    const auto& [z, lse, c, q, k, v, learned_strength, sink_logits, cu_seqlens, key_start,
+                 key_end] = kept;
+    const Tensor& dlse = incoming[1];
+    if (!incoming[0].defined() && !dlse.defined()) return variable_list(5);
+    const Tensor dz =
+        incoming[0].defined() ? incoming[0] : z.new_zeros_symint({}).expand_symint(z.sym_sizes());
+    options.learned_strength = if_defined(learned_strength);
+    options.sink_logits = if_defined(sink_logits), options.cu_seqlens = if_defined(cu_seqlens);
+    options.key_start = if_defined(key_start), options.key_end = if_defined(key_end);
+    auto [dq, dk, dv, dstrength, dsink] =
+        call_attention_backward({dz, if_defined(dlse), q, k, v, z, lse, c}, options);
     return {dq, dk, dv, dstrength, dsink};
   }
-
-  void release_variables() override {
-    const std::lock_guard lock(mutex_);
-    for (SavedVariable* saved : {&q_, &k_, &v_, &z_, &lse_, &c_, &learned_strength_, &sink_logits_,
-                                 &cu_seqlens_, &key_start_, &key_end_})
-      saved->reset_data();
-  }
-
-  std::string name() const override { return "XsaAttentionBackward"; }
-
- private:
-  using SavedOption = std::pair<OptionalTensor*, SavedVariable*>;
-  std::array<SavedOption, 5> tensor_options(AttentionOptions& o) {
-    return {{{&o.learned_strength, &learned_strength_},
-             {&o.sink_logits, &sink_logits_},
-             {&o.cu_seqlens, &cu_seqlens_},
-             {&o.key_start, &key_start_},
-             {&o.key_end, &key_end_}}};
-  }
-  std::array<SavedOption, 5> tensor_options() { return tensor_options(options_); }
-
-  AttentionOptions options_;
-  SavedVariable q_, k_, v_, z_, lse_, c_;
-  SavedVariable learned_strength_, sink_logits_, cu_seqlens_, key_start_, key_end_;
 };
 
 }  // namespace
@@ -81,33 +68,20 @@ class AttentionBackward : public torch::autograd::Node {
 Outputs autograd_forward(const Inputs& in, const AttentionOptions& options) {
   refuse_forward_mode("xsa::attention",
                       {in.q, in.k, in.v, options.learned_strength, options.sink_logits});
-  const bool differentiable = torch::autograd::compute_requires_grad(
-      in.q, in.k, in.v, options.learned_strength, options.sink_logits);
-  c10::intrusive_ptr<AttentionBackward> node;
-  if (differentiable) {
-    node = c10::make_intrusive<AttentionBackward>();
-    node->set_next_edges(torch::autograd::collect_next_edges(
-        in.q, in.k, in.v, options.learned_strength, options.sink_logits));
-  }
-  const Outputs out = [&] {
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    return call_attention(in, options);
-  }();
-  if (differentiable) {
-    torch::autograd::set_history(std::get<0>(out), node);
-    torch::autograd::set_history(std::get<1>(out), node);
-    node->save(in, out, options);
-  }
+  const auto node =
+      node_of<AttentionRule>(in.q, in.k, in.v, options.learned_strength, options.sink_logits);
+  const Outputs out = below_autograd([&] { return call_attention(in, options); });
+  if (!node) return out;
+  torch::autograd::set_history(std::get<0>(out), node);
+  torch::autograd::set_history(std::get<1>(out), node);
+  node->save(AttentionRule::kept(in, out, options), AttentionRule::plain(options));
   return out;
 }
 
 Gradients autograd_backward(const BackwardInputs& in, const AttentionOptions& options) {
   refuse_forward_mode("xsa::attention_backward", {in.dz, in.dlse, in.q, in.k, in.v,
                                                   options.learned_strength, options.sink_logits});
-  const Gradients gradients = [&] {
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    return call_attention_backward(in, options);
-  }();
+  const Gradients gradients = below_autograd([&] { return call_attention_backward(in, options); });
   refuse_second_derivative("xsa::attention", "attention", gradients, in.dz, in.dlse, in.q, in.k,
                            in.v, in.z, in.lse, options.learned_strength, options.sink_logits);
   return gradients;

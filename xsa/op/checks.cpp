@@ -56,8 +56,8 @@ void check_shapes(const Inputs& in, const AttentionOptions& options) {
 
   const SymInt queries = in.q.sym_size(2), keys = in.k.sym_size(2);
   if (options.own_offset) {
-    const std::int64_t own = *options.own_offset;
-    expect(own >= 0, "own_offset: expected at least 0, got ", own,
+    const SymInt& own = *options.own_offset;
+    expect(own.sym_ge(0), "own_offset: expected at least 0, got ", own,
            "; it is the index of the first query's own key");
     expect((keys - queries).sym_ge(own), "own_offset: expected own_offset + T <= S = ", keys,
            " (query i owns key own_offset + i), got ", own, " + ", queries,
@@ -73,10 +73,11 @@ void check_numbers(const AttentionOptions& o) {
          "scale: expected a finite float32 number, got ", o.scale.value_or(0),
          "; leave it out for 1/sqrt(D)");
   check_strength_and_eps(expect, o.strength, o.eps);
-  expect(o.num_sink_keys >= 0, "num_sink_keys: expected at least 0, got ", o.num_sink_keys,
+  expect(o.num_sink_keys.sym_ge(0), "num_sink_keys: expected at least 0, got ", o.num_sink_keys,
          "; 0 is no sink key");
-  expect(!o.window || *o.window >= 1, "window: expected at least 1 (the own key), got ",
-         o.window.value_or(0), "; leave it out for no window");
+  if (o.window)
+    expect(o.window->sym_ge(1), "window: expected at least 1 (the own key), got ", *o.window,
+           "; leave it out for no window");
 }
 
 void check_float_option(const char* name, const Tensor& tensor, const Tensor& q) {

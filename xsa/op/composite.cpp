@@ -71,7 +71,7 @@ Tensor visible_keys(const Call& call, const AttentionOptions& o, const Tensor& q
   const auto restrict_to = [&](const Tensor& allowed) {
     visible = visible.defined() ? visible.logical_and(allowed) : allowed;
   };
-  if (o.window) restrict_to((key - own).abs() < *o.window);
+  if (o.window) restrict_to((key - own).abs() < known(*o.window));
   if (has(o.cu_seqlens)) {
     const Tensor ends = o.cu_seqlens->slice(0, 1).to(at::kLong);
     const Tensor document = at::searchsorted(ends, at::arange(call.queries, index), false, true);
@@ -79,8 +79,8 @@ Tensor visible_keys(const Call& call, const AttentionOptions& o, const Tensor& q
     key_document.narrow(0, call.own_offset, call.queries).copy_(document);
     restrict_to(document.unsqueeze(-1) == key_document);
   }
-  if (visible.defined() && o.num_sink_keys > 0)
-    visible = visible.logical_or(key - start < o.num_sink_keys);
+  if (visible.defined() && known(o.num_sink_keys) > 0)
+    visible = visible.logical_or(key - start < known(o.num_sink_keys));
   if (o.is_causal) restrict_to(key <= own);
   if (has(o.key_start)) restrict_to(key >= start);
   if (has(o.key_end)) restrict_to(key < o.key_end->to(at::kLong).view({-1, 1, 1}));

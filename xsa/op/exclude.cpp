@@ -1,14 +1,15 @@
 #include "xsa/op/exclude.h"
 
 #include <ATen/ATen.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include "xsa/kernels/exclude.h"
+#include "xsa/op/autocast.h"
 #include "xsa/op/backend.h"
 #include "xsa/op/exclude_signature.h"
 #include "xsa/op/kernel_call.h"
 #include "xsa/op/registration.h"
+#include "xsa/op/tensor_number.h"
 #include "xsa/op/tensors.h"
 
 namespace xsa::op {
@@ -37,7 +38,7 @@ struct ExcludeKernelCall {
     params.type = kernel_type(v.scalar_type());
     params.v = kernel_view(v);
     params.strength = o.strength, params.eps = o.eps;
-    params.own_offset = o.own_offset.value_or(params.keys - params.queries);
+    params.own_offset = own_offset_of(rows, v, o.own_offset);
     params.parallel = &parallel;
     if (!has(o.learned_strength)) return;
     learned = o.learned_strength->to(at::kFloat).contiguous();
@@ -109,12 +110,8 @@ ExcludeGradients exclude_backward_meta(const ExcludeBackwardInputs& in,
 /// y and v take the region's type; c and a learned strength keep theirs.
 template <at::DeviceType device>
 ExcludeOutputs exclude_autocast(const ExcludeInputs& in, const ExcludeOptions& options) {
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(
-      at::autocast::get_autocast_dispatch_key_from_device_type(device));
-  const at::ScalarType type = at::autocast::get_autocast_dtype(device);
-  return call_exclude({at::autocast::cached_cast(type, in.y, device),
-                       at::autocast::cached_cast(type, in.v, device)},
-                      options);
+  const Autocast region(device);
+  return call_exclude({region.lower(in.y), region.lower(in.v)}, options);
 }
 
 template <class Result, class... Tensors>
@@ -144,10 +141,16 @@ ExcludeResult exclude(const Tensor& y, const Tensor& v, const ExcludeOptions& op
 
 void register_exclude(torch::Library& library) {
   using c10::DispatchKey;
-  const std::string options = kExcludeOptionsSchema;
+  const std::string options = exclude_options_schema();
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
-  library.def(("exclude(Tensor y, Tensor v, *, " + options + ") -> (Tensor z, Tensor c)").c_str(),
-              tags);
+  const auto forward = [&](const std::string& overload, const std::string& given) {
+    library.def(
+        ("exclude" + overload + "(Tensor y, Tensor v, *, " + given + ") -> (Tensor z, Tensor c)")
+            .c_str(),
+        tags);
+  };
+  forward("", options);
+  forward(".tensor_strength", exclude_options_schema({.strength = "Tensor strength"}));
   library.def(("exclude_backward(Tensor dz, Tensor v, Tensor z, Tensor c, *, " + options +
                ") -> (Tensor dy, Tensor dv, Tensor dlearned_strength)")
                   .c_str(),
@@ -155,6 +158,7 @@ void register_exclude(torch::Library& library) {
   const auto impl = [&](const char* name, DispatchKey key, auto* function) {
     library.impl(name, torch::dispatch(key, function));
   };
+  implement_tensor_number(library, "exclude.tensor_strength");
   impl("exclude", DispatchKey::CompositeExplicitAutograd,
        &ExcludeForwardKernel<exclude_composite>::call);
   impl("exclude", DispatchKey::CPU, &ExcludeForwardKernel<exclude_cpu>::call);

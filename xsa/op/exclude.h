@@ -7,8 +7,8 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/SymInt.h>
 
-#include <cstdint>
 #include <optional>
 
 namespace xsa::op {
@@ -17,7 +17,7 @@ namespace xsa::op {
 struct ExcludeOptions {
   double strength = 1.0;                       // 1: the paper, 0: z is y
   std::optional<at::Tensor> learned_strength;  // scalar, [H] or [B, H, T]; replaces strength
-  std::optional<std::int64_t> own_offset;      // S - T by default (bottom-right)
+  std::optional<c10::SymInt> own_offset;       // S - T by default (bottom-right)
   double eps = 1e-12;
 };
 

@@ -39,8 +39,8 @@ void check_tensors(const char* name, const Tensor& y, const Tensor& v) {
 void check_options(const Tensor& y, const Tensor& v, const ExcludeOptions& o) {
   const SymInt queries = y.sym_size(2), keys = v.sym_size(2);
   if (o.own_offset) {
-    const std::int64_t own = *o.own_offset;
-    expect(own >= 0, "own_offset: expected at least 0, got ", own,
+    const SymInt& own = *o.own_offset;
+    expect(own.sym_ge(0), "own_offset: expected at least 0, got ", own,
            "; it is the index of the first query's own value");
     expect((keys - queries).sym_ge(own), "own_offset: expected own_offset + T <= S = ", keys,
            " (query i owns value own_offset + i), got ", own, " + ", queries);

@@ -18,7 +18,7 @@ struct Call {
   Call(const Tensor& rows, const Tensor& v, const ExcludeOptions& o)
       : type(accumulate_type(v)),
         sizes{v.size(0), v.size(1), rows.size(1) / v.size(1), rows.size(2), v.size(3)},
-        own_offset(o.own_offset.value_or(v.size(2) - rows.size(2))),
+        own_offset(own_offset_of(rows, v, o.own_offset)),
         excludes(has(o.learned_strength) || o.strength != 0) {
     const Tensor w = v.to(type).narrow(2, own_offset, rows.size(2)).unsqueeze(2);
     const Tensor one = at::ones({}, w.options());

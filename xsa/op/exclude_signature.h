@@ -1,7 +1,9 @@
 // xsa::exclude inside: its schema's options as C++ parameters, spelled once, and its parts.
 #pragma once
 
+#include <string>
 #include <tuple>
+#include <utility>
 
 #include "xsa/op/exclude.h"
 #include "xsa/op/signature.h"
@@ -19,19 +21,23 @@ using ExcludeOutputs = std::tuple<at::Tensor, at::Tensor>;  // z, c
 /// dy, dv, dlearned_strength; the last undefined where there is no such argument.
 using ExcludeGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
-inline constexpr const char* kExcludeOptionsSchema =
-    "float strength=1.0, Tensor? learned_strength=None, int? own_offset=None, float eps=1e-12";
+inline std::string exclude_options_schema(const NumberTypes& types = {}) {
+  return types.strength +
+         ", Tensor? learned_strength=None, SymInt? own_offset=None, Scalar eps=1e-12";
+}
 
 template <class Result, class... Tensors>
-using ExcludeSignature = Result(Tensors..., double, const OptionalTensor&,
-                                std::optional<std::int64_t>, double);
+using ExcludeSignature = Result(Tensors..., const at::Scalar&, const OptionalTensor&,
+                                OptionalSymInt, const at::Scalar&);
 
 /// ExcludeKernel<body, InputStruct, its tensors...>::call has the schema's parameters.
 template <auto body, class InputStruct, class... Tensors>
 struct ExcludeKernel {
-  static auto call(Tensors... tensors, double strength, const OptionalTensor& learned_strength,
-                   std::optional<std::int64_t> own_offset, double eps) {
-    return body(InputStruct{tensors...}, {strength, learned_strength, own_offset, eps});
+  static auto call(Tensors... tensors, const at::Scalar& strength,
+                   const OptionalTensor& learned_strength, OptionalSymInt own_offset,
+                   const at::Scalar& eps) {
+    return body(InputStruct{tensors...},
+                {strength.toDouble(), learned_strength, std::move(own_offset), eps.toDouble()});
   }
 };
 template <auto body>

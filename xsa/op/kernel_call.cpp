@@ -57,8 +57,8 @@ KernelCall::KernelCall(const Inputs& in, const AttentionOptions& o) : parallel_(
   params.eps = o.eps;
   params.own_offset = own_offset_of(in, o);
   // No more than all keys: sums with them must not overflow.
-  params.window = std::min(o.window.value_or(0), in.k.size(2) + 1);
-  params.num_sink_keys = std::min(o.num_sink_keys, in.k.size(2));
+  params.window = o.window ? std::min(known(*o.window), in.k.size(2) + 1) : 0;
+  params.num_sink_keys = std::min(known(o.num_sink_keys), in.k.size(2));
   set_tensor_options(o);
   params.parallel = &parallel_;
 }

@@ -7,17 +7,23 @@
 #include "xsa/op/backend.h"
 #include "xsa/op/registration.h"
 #include "xsa/op/signature.h"
+#include "xsa/op/tensor_number.h"
 
 namespace xsa::op {
 namespace {
 
 void define(torch::Library& library) {
-  const std::string options = kOptionsSchema;
+  const std::string options = options_schema();
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
-  library.def(("attention(Tensor q, Tensor k, Tensor v, *, " + options +
-               ") -> (Tensor z, Tensor lse, Tensor c)")
-                  .c_str(),
-              tags);
+  const auto forward = [&](const std::string& overload, const std::string& given) {
+    library.def(("attention" + overload + "(Tensor q, Tensor k, Tensor v, *, " + given +
+                 ") -> (Tensor z, Tensor lse, Tensor c)")
+                    .c_str(),
+                tags);
+  };
+  forward("", options);
+  forward(".tensor_strength", options_schema({.strength = "Tensor strength"}));
+  forward(".tensor_scale", options_schema({.scale = "Tensor scale"}));
   library.def(
       ("attention_backward(Tensor dz, Tensor? dlse, Tensor q, Tensor k, Tensor v, Tensor z, "
        "Tensor lse, Tensor c, *, " +
@@ -38,6 +44,8 @@ void implement(torch::Library& library) {
   const auto impl = [&](const char* name, DispatchKey key, auto* function) {
     library.impl(name, torch::dispatch(key, function));
   };
+  implement_tensor_number(library, "attention.tensor_strength");
+  implement_tensor_number(library, "attention.tensor_scale");
   impl("attention", DispatchKey::CompositeExplicitAutograd,
        &ForwardKernel<composite_forward>::call);
   impl("attention", DispatchKey::CPU, &ForwardKernel<cpu_forward>::call);

@@ -4,11 +4,9 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>
-#include <torch/csrc/autograd/saved_variable.h>
-
-#include <mutex>
 
 #include "xsa/kernels/rope.h"
+#include "xsa/op/autocast.h"
 #include "xsa/op/backend.h"
 #include "xsa/op/derivative.h"
 #include "xsa/op/expect.h"
@@ -21,22 +19,20 @@ namespace {
 
 using at::Tensor;
 using c10::SymInt;
-using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-Tensor call(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t offset,
-            bool inverse) {
-  using Signature = Tensor(const Tensor&, const Tensor&, const Tensor&, std::int64_t, bool);
+Tensor call(const Tensor& x, const Tensor& cos, const Tensor& sin, SymInt offset, bool inverse) {
+  using Signature = Tensor(const Tensor&, const Tensor&, const Tensor&, SymInt, bool);
   static const auto handle = c10::Dispatcher::singleton()
                                  .findSchemaOrThrow("xsa::rotary_embedding", "")
                                  .typed<Signature>();
-  return handle.call(x, cos, sin, offset, inverse);
+  return handle.call(x, cos, sin, std::move(offset), inverse);
 }
 
 const Expect expect{"xsa::rotary_embedding"};
 
 /// Also right for symbolic shapes.
-void check(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t offset) {
+void check(const Tensor& x, const Tensor& cos, const Tensor& sin, const SymInt& offset) {
   check_dense(expect, "x", x);
   expect(x.dim() == 4, "x: expected 4 dimensions [B, H, T, D], got ", describe(x),
          "; unsqueeze missing batch or head dimensions");
@@ -46,7 +42,7 @@ void check(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t o
   const SymInt tokens = x.sym_size(2), dim = x.sym_size(3);
   expect((dim % 2).sym_eq(0), "x: expected an even head dimension D, since pairs are turned, got ",
          describe(x));
-  expect(offset >= 0, "offset: expected at least 0, got ", offset);
+  expect(offset.sym_ge(0), "offset: expected at least 0, got ", offset);
   for (const auto& [name, table] :
        {std::pair<const char*, const Tensor&>{"cos", cos}, {"sin", sin}}) {
     expect(table.dim() == 2 && table.scalar_type() == at::kFloat && table.device() == x.device(),
@@ -58,12 +54,12 @@ void check(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t o
   }
 }
 
-void run_kernel(const Tensor& given, const Tensor& cos, const Tensor& sin, std::int64_t offset,
+void run_kernel(const Tensor& given, const Tensor& cos, const Tensor& sin, const SymInt& offset,
                 bool inverse, const Tensor& y) {
   const Tensor x = given.stride(3) == 1 ? given : given.contiguous();
   const std::int64_t tokens = x.size(2);
-  const Tensor cosines = cos.narrow(0, offset, tokens).contiguous();
-  const Tensor sines = sin.narrow(0, offset, tokens).contiguous();
+  const Tensor cosines = cos.narrow(0, known(offset), tokens).contiguous();
+  const Tensor sines = sin.narrow(0, known(offset), tokens).contiguous();
   const Parallel parallel = aten_threads();
   kernels::RotaryParams params;
   params.batch = x.size(0), params.heads = x.size(1), params.tokens = tokens;
@@ -76,7 +72,7 @@ void run_kernel(const Tensor& given, const Tensor& cos, const Tensor& sin, std::
   kernels::rotary_embedding(params);
 }
 
-void run_eager(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t offset,
+void run_eager(const Tensor& x, const Tensor& cos, const Tensor& sin, const SymInt& offset,
                bool inverse, const Tensor& y) {
   const Tensor wide = x.to(accumulate_type(x));
   const Tensor c = cos.narrow_symint(0, offset, x.sym_size(2)).to(wide.scalar_type());
@@ -87,12 +83,12 @@ void run_eager(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64
   y.copy_(at::cat({halves[0] * c - halves[1] * s, halves[1] * c + halves[0] * s}, 3));
 }
 
-Tensor meta(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t offset, bool) {
+Tensor meta(const Tensor& x, const Tensor& cos, const Tensor& sin, SymInt offset, bool) {
   check(x, cos, sin, offset);
   return new_laid_out_like(x, x.sym_size(3));
 }
 
-Tensor composite(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t offset,
+Tensor composite(const Tensor& x, const Tensor& cos, const Tensor& sin, SymInt offset,
                  bool inverse) {
   check(x, cos, sin, offset);
   const Tensor y = new_laid_out_like(x, x.sym_size(3));
@@ -100,8 +96,7 @@ Tensor composite(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int
   return y;
 }
 
-Tensor cpu(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t offset,
-           bool inverse) {
+Tensor cpu(const Tensor& x, const Tensor& cos, const Tensor& sin, SymInt offset, bool inverse) {
   if (!takes_kernel(expect.op, x)) return composite(x, cos, sin, offset, inverse);
   check(x, cos, sin, offset);
   const Tensor y = new_laid_out_like(x, x.size(3));
@@ -109,47 +104,49 @@ Tensor cpu(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t o
   return y;
 }
 
+/// x is turned in its own type, with float32 inside, as autocast leaves all that is elementwise; a
+/// table that was made in the region is float32 again.
+template <at::DeviceType device>
+Tensor autocast(const Tensor& x, const Tensor& cos, const Tensor& sin, SymInt offset,
+                bool inverse) {
+  const Autocast region(device);
+  return call(x, region.cast(cos, at::kFloat), region.cast(sin, at::kFloat), std::move(offset),
+              inverse);
+}
+
 /// dx is dy turned back: the operator is its own derivative, at any order.
-class RotaryBackward : public torch::autograd::Node {
- public:
-  RotaryBackward(const Tensor& cos, const Tensor& sin, std::int64_t offset, bool inverse)
-      : cos_(cos, false), sin_(sin, false), offset_(offset), inverse_(inverse) {}
+struct RotaryRule {
+  static constexpr const char* kName = "XsaRotaryEmbeddingBackward";
+  static constexpr std::size_t kKept = 2, kOutputs = 0;
+  struct Options {
+    SymInt offset;
+    bool inverse = false;
+  };
 
-  variable_list apply(variable_list&& gradients) override {
-    const std::lock_guard lock(mutex_);
-    if (!gradients[0].defined()) return variable_list(1);
-    return {call(gradients[0], cos_.unpack(), sin_.unpack(), offset_, !inverse_)};
+  template <class SomeOptions, class Visitor>
+  static void visit(SomeOptions& o, const Visitor& visitor) {
+    visitor(o.offset), visitor(o.inverse);
   }
 
-  void release_variables() override {
-    const std::lock_guard lock(mutex_);
-    cos_.reset_data(), sin_.reset_data();
+  static variable_list gradients(const variable_list& incoming,
+                                 const std::array<Tensor, kKept>& kept, const Options& options) {
+    if (!incoming[0].defined()) return variable_list(1);
+    const auto& [cos, sin] = kept;
+    return {call(incoming[0], cos, sin, options.offset, !options.inverse)};
   }
-
-  std::string name() const override { return "XsaRotaryEmbeddingBackward"; }
-
- private:
-  SavedVariable cos_, sin_;
-  std::int64_t offset_;
-  bool inverse_;
 };
 
-Tensor autograd(const Tensor& x, const Tensor& cos, const Tensor& sin, std::int64_t offset,
+Tensor autograd(const Tensor& x, const Tensor& cos, const Tensor& sin, SymInt offset,
                 bool inverse) {
   refuse_forward_mode(expect.op, {x, cos, sin});
   TORCH_CHECK_NOT_IMPLEMENTED(!torch::autograd::compute_requires_grad(cos, sin),
                               "xsa::rotary_embedding: cos and sin have no gradient; detach them, "
                               "or write the rotation in plain PyTorch operators");
-  c10::intrusive_ptr<RotaryBackward> node;
-  if (torch::autograd::compute_requires_grad(x)) {
-    node = c10::make_intrusive<RotaryBackward>(cos, sin, offset, inverse);
-    node->set_next_edges(torch::autograd::collect_next_edges(x));
-  }
-  const Tensor y = [&] {
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    return call(x, cos, sin, offset, inverse);
-  }();
-  if (node) torch::autograd::set_history(y, node);
+  const auto node = node_of<RotaryRule>(x);
+  const Tensor y = below_autograd([&] { return call(x, cos, sin, offset, inverse); });
+  if (!node) return y;
+  torch::autograd::set_history(y, node);
+  node->save({cos, sin}, {std::move(offset), inverse});
   return y;
 }
 
@@ -175,7 +172,7 @@ void rotary_embedding_into(const Tensor& x, const Tensor& cos, const Tensor& sin
 void register_rotary_embedding(torch::Library& library) {
   using c10::DispatchKey;
   library.def(
-      "rotary_embedding(Tensor x, Tensor cos, Tensor sin, *, int offset=0, bool inverse=False) "
+      "rotary_embedding(Tensor x, Tensor cos, Tensor sin, *, SymInt offset=0, bool inverse=False) "
       "-> Tensor",
       {at::Tag::pt2_compliant_tag});
   const auto impl = [&](DispatchKey key, auto* function) {
@@ -185,6 +182,8 @@ void register_rotary_embedding(torch::Library& library) {
   impl(DispatchKey::CPU, &cpu);
   impl(DispatchKey::Meta, &meta);
   impl(DispatchKey::Autograd, &autograd);
+  impl(DispatchKey::AutocastCPU, &autocast<at::kCPU>);
+  impl(DispatchKey::AutocastCUDA, &autocast<at::kCUDA>);
 }
 
 }  // namespace xsa::op

@@ -4,14 +4,13 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-
-#include <cstdint>
+#include <c10/core/SymInt.h>
 
 namespace xsa::op {
 
 struct RotaryOptions {
-  std::int64_t offset = 0;  // the tables' row of the first token: tokens in a cache before it
-  bool inverse = false;     // turns back
+  c10::SymInt offset = 0;  // the tables' row of the first token: tokens in a cache before it
+  bool inverse = false;    // turns back
 };
 
 /// x [B, H, T, D], D even, any strides; cos, sin [positions, D / 2] of the angles, float32, with

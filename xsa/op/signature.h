@@ -3,10 +3,12 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
 
-#include <cstdint>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <utility>
 
 #include "xsa/op/attention.h"
 
@@ -30,30 +32,43 @@ using Outputs = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // z, lse, c
 /// argument.
 using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-inline constexpr const char* kOptionsSchema =
-    "bool is_causal=False, float? scale=None, float strength=1.0, Tensor? learned_strength=None, "
-    "Tensor? sink_logits=None, int num_sink_keys=0, int? window=None, Tensor? cu_seqlens=None, "
-    "Tensor? key_start=None, Tensor? key_end=None, int? own_offset=None, float eps=1e-12";
+/// What a schema says of a number. A changing integer is a SymInt, so that one compilation serves
+/// all its values. A real number is a Scalar: a float argument would take a one-element tensor and
+/// lose its gradient, while a tensor goes to the overload of tensor_number.h.
+struct NumberTypes {
+  std::string scale = "Scalar? scale=None";
+  std::string strength = "Scalar strength=1.0";
+};
+inline std::string options_schema(const NumberTypes& types = {}) {
+  return "bool is_causal=False, " + types.scale + ", " + types.strength +
+         ", Tensor? learned_strength=None, Tensor? sink_logits=None, SymInt num_sink_keys=0, "
+         "SymInt? window=None, Tensor? cu_seqlens=None, Tensor? key_start=None, Tensor? "
+         "key_end=None, SymInt? own_offset=None, Scalar eps=1e-12";
+}
+
+using OptionalScalar = std::optional<at::Scalar>;
+using OptionalSymInt = std::optional<c10::SymInt>;
 
 template <class Result, class... Tensors>
-using Signature = Result(Tensors..., bool, std::optional<double>, double, const OptionalTensor&,
-                         const OptionalTensor&, std::int64_t, std::optional<std::int64_t>,
+using Signature = Result(Tensors..., bool, const OptionalScalar&, const at::Scalar&,
+                         const OptionalTensor&, const OptionalTensor&, c10::SymInt, OptionalSymInt,
                          const OptionalTensor&, const OptionalTensor&, const OptionalTensor&,
-                         std::optional<std::int64_t>, double);
+                         OptionalSymInt, const at::Scalar&);
 
 /// Kernel<body, InputStruct, its tensors...>::call has the schema's parameters.
 template <auto body, class InputStruct, class... Tensors>
 struct Kernel {
-  static auto call(Tensors... tensors, bool is_causal, std::optional<double> scale, double strength,
-                   const OptionalTensor& learned_strength, const OptionalTensor& sink_logits,
-                   std::int64_t num_sink_keys, std::optional<std::int64_t> window,
-                   const OptionalTensor& cu_seqlens, const OptionalTensor& key_start,
-                   const OptionalTensor& key_end, std::optional<std::int64_t> own_offset,
-                   double eps) {
-    return body(
-        InputStruct{tensors...},
-        AttentionOptions{is_causal, scale, strength, learned_strength, sink_logits, num_sink_keys,
-                         window, cu_seqlens, key_start, key_end, own_offset, eps});
+  static auto call(Tensors... tensors, bool is_causal, const OptionalScalar& scale,
+                   const at::Scalar& strength, const OptionalTensor& learned_strength,
+                   const OptionalTensor& sink_logits, c10::SymInt num_sink_keys,
+                   OptionalSymInt window, const OptionalTensor& cu_seqlens,
+                   const OptionalTensor& key_start, const OptionalTensor& key_end,
+                   OptionalSymInt own_offset, const at::Scalar& eps) {
+    return body(InputStruct{tensors...},
+                AttentionOptions{is_causal, scale ? std::optional(scale->toDouble()) : std::nullopt,
+                                 strength.toDouble(), learned_strength, sink_logits,
+                                 std::move(num_sink_keys), std::move(window), cu_seqlens, key_start,
+                                 key_end, std::move(own_offset), eps.toDouble()});
   }
 };
 using T = const at::Tensor&;

@@ -15,8 +15,13 @@ double scale_of(const Inputs& in, const AttentionOptions& options) {
   return options.scale.value_or(1 / std::sqrt(static_cast<double>(in.q.size(3))));
 }
 
+std::int64_t own_offset_of(const at::Tensor& queries, const at::Tensor& keys,
+                           const OptionalSymInt& own_offset) {
+  return own_offset ? known(*own_offset) : keys.size(2) - queries.size(2);
+}
+
 std::int64_t own_offset_of(const Inputs& in, const AttentionOptions& options) {
-  return options.own_offset.value_or(in.k.size(2) - in.q.size(2));
+  return own_offset_of(in.q, in.k, options.own_offset);
 }
 
 at::ScalarType accumulate_type(const at::Tensor& q) {

@@ -17,8 +17,15 @@ struct Described {
 std::ostream& operator<<(std::ostream& out, const Described& described);
 inline Described describe(const at::Tensor& tensor) { return {tensor}; }
 
-/// What the defaults None stand for.
+/// An option in a call with data, where no number is open.
+inline std::int64_t known(const c10::SymInt& number) {
+  return number.guard_int(__FILE__, __LINE__);
+}
+
+/// What the defaults None stand for. `queries` [B, H, T, ...], `keys` [B, K, S, ...].
 double scale_of(const Inputs& inputs, const AttentionOptions& options);
+std::int64_t own_offset_of(const at::Tensor& queries, const at::Tensor& keys,
+                           const OptionalSymInt& own_offset);
 std::int64_t own_offset_of(const Inputs& inputs, const AttentionOptions& options);
 
 /// Type of every sum, and of lse and c: double for double, else float.
