@@ -9,7 +9,7 @@ class Sabotage:
     file: str
     text: str
     replacement: str
-    program: str  # the test program, or the file of tests/e2e, that must turn red
+    program: str  # the test program, or the file of tests in Python, that must turn red
 
 
 SABOTAGES = [
@@ -565,5 +565,45 @@ SABOTAGES = [
         "other.key == one.key && other.differences_to(one).empty()",
         "other.key == one.key",
         "test_report",
+        "every-own-offset-compiles-anew",
+        "xsa/op/checks.cpp",
+        "expect(own.sym_ge(0), ",
+        "expect(own.guard_int(__FILE__, __LINE__) >= 0, ",
+        "python/tests/test_changing_integers.py",
+    ),
+    Sabotage(
+        "a-strength-loses-its-gradient",
+        "xsa/op/tensor_number.cpp",
+        "TORCH_CHECK_VALUE(!number.requires_grad(), ",
+        "TORCH_CHECK_VALUE(true, ",
+        "python/tests/test_tensor_numbers.py",
+    ),
+    Sabotage(
+        "autocast-narrows-the-residual-stream",
+        "xsa/op/add_layer_norm.cpp",
+        "c10::promoteTypes(x.scalar_type(), residual.scalar_type())",
+        "x.scalar_type()",
+        "python/tests/test_autocast.py",
+    ),
+    Sabotage(
+        "compiled-autograd-mixes-strengths",
+        "xsa/op/derivative.h",
+        "    Rule::visit(options_, [&](const auto& value) { args.collect(value); });\n",
+        "",
+        "python/tests/test_compiled_autograd.py",
+    ),
+    Sabotage(
+        "heads-cut-where-they-do-not-divide",
+        "python/xsa/sharding.py",
+        "if any(count % parts for count in heads):",
+        "if False:",
+        "python/tests/test_sharding.py",
+    ),
+    Sabotage(
+        "a-part-of-a-gradient-taken-for-the-whole",
+        "python/xsa/sharding.py",
+        "_placements(layouts[like], cuts, Partial())",
+        "_placements(layouts[like], cuts, Replicate())",
+        "python/tests/test_sharding.py",
     ),
 ]

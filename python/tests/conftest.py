@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import sys
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ def pytest_configure():
     if not LIBRARY.exists():
         pytest.exit(f"{LIBRARY} does not exist: run `make build`, or set XSA_OP_LIBRARY", 2)
     torch.ops.load_library(str(LIBRARY))
+    sys.path.insert(0, str(ROOT / "python"))
 
 
 @pytest.fixture
