@@ -16,6 +16,7 @@
 #include "xsa/base/rng.h"
 #include "xsa/data/corpus.h"
 #include "xsa/data/shard.h"
+#include "xsa/data/verify.h"
 
 namespace xsa::data {
 
@@ -75,11 +76,12 @@ class Corpus : public ::testing::Test {
     return xsa::testing::error_of([&] { prepare_corpus(how); });
   }
 
-  /// Every file of a folder with the hash of its bytes.
+  /// Every file of a folder, but what a verification remembers, with the hash of its bytes.
   std::map<std::string, std::string> bytes_in(const std::string& output) {
     std::map<std::string, std::string> files;
     for (const auto& entry : std::filesystem::directory_iterator(folder_ / output)) {
       const std::string name = entry.path().filename().string();
+      if (name == kVerifiedName) continue;
       std::string bytes = read_file(entry.path());
       if (name == "manifest.json") {  // its name is the folder's
         Json manifest = Json::parse(bytes);
@@ -91,11 +93,12 @@ class Corpus : public ::testing::Test {
     return files;
   }
 
-  /// Every file of a folder, with its bytes.
+  /// The same, with their bytes.
   std::map<std::string, std::string> files_in(const std::string& output) {
     std::map<std::string, std::string> files;
     for (const auto& entry : std::filesystem::directory_iterator(folder_ / output))
-      files[entry.path().filename().string()] = read_file(entry.path());
+      if (entry.path().filename() != kVerifiedName)
+        files[entry.path().filename().string()] = read_file(entry.path());
     return files;
   }
 

@@ -196,7 +196,7 @@ TEST_F(CorpusFolder, OverwritingRemovesTheNamesThatItWritesAndNoOthers) {
 TEST_F(CorpusFolder, WhatAKillLeftOfTheFirstJournalIsInNobodysWay) {
   folder_.write("a.jsonl", line_of("text"));
   for (const char* left :
-       {"", "{\n  \"vers", "{\n  \"version\": 2,\n  \"settings\": {\n    \"ty"}) {
+       {"", "{\n  \"vers", "{\n  \"version\": 3,\n  \"settings\": {\n    \"ty"}) {
     fs::remove_all(folder_ / "out");
     folder_.write("out/journal.json.partial", left);
     EXPECT_EQ(prepared(config({"a.jsonl"})), "|text") << left;
@@ -338,6 +338,62 @@ TEST_F(CorpusFolder, TwoAtOnceInAFolderAreRefused) {
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_EQ(prepared(how), "|x");
+}
+
+TEST_F(Corpus, AFolderThatMayNotBeWrittenToIsCalledThat) {
+  folder_.write("a.txt", "text");
+  const fs::path output = folder_ / "out";
+  fs::create_directory(output);
+  fs::permissions(output, fs::perms(0555));
+  fs::permissions(folder_.path(), fs::perms(0755));
+  const bool is_root = ::geteuid() == 0;  // who may write everywhere
+  ASSERT_EQ(::seteuid(is_root ? 65534 : ::geteuid()), 0);
+  const std::string message = failure(config({"a.txt"}));
+  ASSERT_EQ(::seteuid(is_root ? 0 : ::geteuid()), 0);
+  EXPECT_THAT(message, AllOf(HasSubstr("out: expected a folder that may be written to"),
+                             HasSubstr("Permission denied"), HasSubstr("--output")));
+}
+
+TEST_F(Corpus, AFileInTheFoldersPlaceIsCalledThat) {
+  folder_.write("a.txt", "text");
+  folder_.write("out", "a file");
+  EXPECT_THAT(failure(config({"a.txt"})), HasSubstr("out: expected a folder, got a file"));
+}
+
+TEST_F(Corpus, NothingIsClearedForSourcesThatAreEmpty) {
+  folder_.write("a.txt", "text");
+  prepared(config({"a.txt"}));
+  const auto before = files_in("out");
+  folder_.write("b.txt", "");
+  folder_.write("c.txt", "");
+  CorpusConfig how = config({"b.txt", "c.txt"});
+  how.overwrite = true;
+  EXPECT_THAT(failure(how), AllOf(HasSubstr("b.txt"), HasSubstr("expected text, got nothing")));
+  EXPECT_EQ(files_in("out"), before);
+}
+
+TEST_F(Corpus, AFinishedFolderIsHeldToItsManifest) {
+  folder_.write("a.txt", "some text that is long enough");
+  const CorpusConfig how = config({"a.txt"});
+  prepared(how);
+  EXPECT_EQ(failure(how), "");
+  std::string bytes = read_file(how.output / "train-00000.bin");
+  bytes[1030] ^= 1;
+  std::ofstream(how.output / "train-00000.bin", std::ios::binary) << bytes;
+  EXPECT_THAT(failure(how),
+              AllOf(HasSubstr("train-00000.bin: expected SHA-256"), HasSubstr("--overwrite")));
+}
+
+TEST_F(Corpus, OverwritingRemovesWhatTrainingAndAKillLeft) {
+  folder_.write("a.txt", "text");
+  CorpusConfig how = config({"a.txt"});
+  prepared(how);
+  folder_.write("out/.verified.json", "{}");
+  folder_.write("out/.sides/train-00000.bin", "");
+  how.overwrite = true;
+  EXPECT_EQ(prepared(how), "|text");
+  EXPECT_FALSE(fs::exists(how.output / ".verified.json"));
+  EXPECT_FALSE(fs::exists(how.output / ".sides"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <arrow/record_batch.h>
 #include <gmock/gmock.h>
 
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -270,9 +271,9 @@ TEST_F(Corpus, AColumnThatIsNotThereIsSeenAtTheDoorWithTheNearestOne) {
   for (const char* name : {"a.jsonl", "b.parquet", "c.arrow"}) {
     CorpusConfig how = config({name});
     how.column = "contents";
-    EXPECT_THAT(refusal(how),
-                AllOf(HasSubstr(name), HasSubstr("no column 'contents'"),
-                      HasSubstr("did you mean 'content'?"), HasSubstr("id, content")));
+    EXPECT_THAT(refusal(how), AllOf(HasSubstr(name), HasSubstr("no column 'contents'"),
+                                    HasSubstr("did you mean 'content'?"),
+                                    HasSubstr("columns of text: content (")));
     how.column = "id";
     EXPECT_THAT(failure(how), AllOf(HasSubstr(name), HasSubstr("'id': expected"))) << name;
     how.column = "content";
@@ -281,13 +282,65 @@ TEST_F(Corpus, AColumnThatIsNotThereIsSeenAtTheDoorWithTheNearestOne) {
   }
 }
 
+TEST_F(Corpus, EveryColumnThatIsOfferedCanBeTaken) {
+  write_parquet(folder_ / "a.parquet", *mixed_table());
+  write_arrow_stream(folder_ / "b.arrow", *mixed_table());
+  write_arrow_file(folder_ / "c.arrow", *mixed_table(), 2);
+  folder_.write("d.jsonl", R"({"text": "a", "long_text": "b", "kind": "x", "small": 1,)"
+                           R"( "choices": {"text": ["one", "two"], "label": ["A", "B"]}})"
+                           "\n"
+                           R"({"text": null, "choices": null})"
+                           "\n"
+                           R"({"text": "", "choices": {"text": [], "label": null}, "pair": []})"
+                           "\n");
+  const std::map<std::string, std::string> texts = {{"text", "|a"},
+                                                    {"long_text", "|b"},
+                                                    {"kind", "|x"},
+                                                    {"choices.text", "|one\ntwo"},
+                                                    {"choices.label", "|A\nB"}};
+  for (const std::string name : {"a.parquet", "b.arrow", "c.arrow", "d.jsonl"}) {
+    CorpusConfig how = config({name}, "of-" + name);
+    how.on_bad_row = "skip";
+    how.column = "none";
+    if (name == "d.jsonl") how.on_bad_row = "fail";
+    const std::string message = refusal(how);
+    how.on_bad_row = "skip";
+    for (const auto& [column, text] : texts) {
+      EXPECT_THAT(message, HasSubstr(column)) << name;
+      how.column = column;
+      how.overwrite = true;
+      const std::string got = prepared(how);
+      // The other rows: null, empty.
+      EXPECT_EQ(got.substr(0, text.size()), text) << name << " " << column;
+    }
+    EXPECT_THAT(message, ::testing::Not(HasSubstr("small"))) << "numbers are not offered";
+  }
+}
+
+TEST_F(Corpus, AListOfRecordsIsReadByPath) {
+  std::string lines;
+  for (int i = 0; i < 300; ++i)
+    lines += cat(R"({"id": )", i, R"(, "turns": [{"who": "a", "says": "one )", i,
+                 R"("}, {"who": "b", "says": null}, {"says": "two\u0021"}]})", "\n");
+  folder_.write("a.jsonl", lines);
+  CorpusConfig how = config({"a.jsonl"});
+  how.column = "turns.says";
+  const std::string text = prepared(how);
+  EXPECT_TRUE(text.starts_with("|one 0\ntwo!|one 1\ntwo!|")) << text.substr(0, 60);
+  EXPECT_TRUE(text.ends_with("|one 299\ntwo!"));
+  how.column = "turns.sais";
+  how.overwrite = true;
+  EXPECT_THAT(refusal(how), AllOf(HasSubstr("did you mean 'turns.says'"), HasSubstr("turns.who")));
+}
+
 TEST_F(Corpus, AFirstRowAtFaultIsSeenAtTheDoorWithWhatToDo) {
   const auto door = [&](const char* content) {
     folder_.write("a.json", content);
     return refusal(config({"a.json"}));
   };
   EXPECT_THAT(door("[{\"text\": \"a\"}]\n"),
-              AllOf(HasSubstr("JSON lines"), HasSubstr("jq -c '.[]'")));
+              AllOf(HasSubstr("expected a JSON object, not an array"), HasSubstr("JSON lines"),
+                    HasSubstr("jq -c '.[]'")));
   EXPECT_THAT(door("{\n  \"text\": \"a\"\n}"), HasSubstr("jq -c ."));
   EXPECT_THAT(door("{\"text\": null}\n"),
               AllOf(HasSubstr("line 1: 'text' is null"), HasSubstr("--column"),
@@ -372,6 +425,62 @@ TEST_F(Corpus, WhatIsAskedForIsCheckedFirst) {
               AllOf(HasSubstr("no such file"), HasSubstr("a.jsonl'?")));
   EXPECT_THAT(wrong([&](auto& how) { how.sources = {(folder_ / "empty").string()}; }),
               HasSubstr("found none"));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(Corpus, Utf16IsCalledWhatItIs) {
+  const std::string marked("\xff\xfeh\0i\0", 6), bare("h\0e\0l\0l\0", 8);
+  const std::string json("{\0\"\0t\0\"\0", 8);
+  for (const auto& [name, bytes] : {std::pair{"a.txt", marked},
+                                    {"b.txt", bare},
+                                    {"c.jsonl", marked},
+                                    {"d.jsonl", json},
+                                    {"e.txt", std::string("\xfe\xff\0h", 4)}}) {
+    folder_.write(name, bytes);
+    EXPECT_THAT(refusal(config({name})),
+                AllOf(HasSubstr(name), HasSubstr("UTF-16"), HasSubstr("iconv -f UTF-16 -t UTF-8")));
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+  folder_.write("f.txt", "good");
+  CorpusConfig how = config({"a.txt", "f.txt"});
+  how.on_bad_row = "skip";
+  EXPECT_EQ(prepared(how), "|good");
+}
+
+TEST_F(Corpus, AByteOrderMarkIsNoPartOfAText) {
+  folder_.write("a.txt", "\xef\xbb\xbfmarked\n");
+  folder_.write("b.txt", gzipped("\xef\xbb\xbfpacked"));
+  folder_.write("c.jsonl", "\xef\xbb\xbf" + line_of("lines"));
+  CorpusConfig how = config({"a.txt", "b.txt", "c.jsonl"});
+  EXPECT_EQ(prepared(how), "|marked\n|packed|lines");
+  const Json manifest = read_json_file(how.output / "manifest.json");
+  EXPECT_EQ(manifest["train"]["bytes"], 7 + 6 + 5);
+}
+
+TEST_F(Corpus, ATableIsNoProse) {
+  folder_.write("mixed/a.csv", "id,text\n1,\"x\"\n");
+  folder_.write("mixed/b.txt", "prose");
+  folder_.write("tables/a.tsv", "id\ttext\n");
+  folder_.write("tables/b.csv.gz", gzipped("id,text\n"));
+  for (const char* name : {"mixed/a.csv", "tables/b.csv.gz", "tables"})
+    EXPECT_THAT(refusal(config({name})),
+                AllOf(HasSubstr(name), HasSubstr("a table"), HasSubstr("--type text"),
+                      HasSubstr("csv.DictReader")));
+  const Json manifest = prepare_corpus(config({"mixed"}));
+  EXPECT_EQ(text_of(manifest, "train"), "|prose");
+  EXPECT_THAT(manifest["passed_over"].dump(), HasSubstr("a.csv"));
+  CorpusConfig how = config({"mixed/a.csv"}, "forced");
+  how.type = "text";
+  EXPECT_EQ(prepared(how), "|id,text\n1,\"x\"\n");
+}
+
+TEST_F(Corpus, AFileThatGitLfsDidNotFetchIsNamed) {
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 99\n";
+  for (const char* name : {"a.txt", "a.jsonl", "a.parquet", "a.arrow"}) {
+    folder_.write(name, pointer);
+    EXPECT_THAT(failure(config({name})), AllOf(HasSubstr(name), HasSubstr("git lfs pull")));
+  }
   EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 

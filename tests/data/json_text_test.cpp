@@ -28,6 +28,32 @@ TEST(JsonText, FindsTheFieldAmongOthers) {
   EXPECT_EQ(read(R"({"text": "first", "text": "last"})"), "last");
 }
 
+TEST(JsonText, ReadsOnWhereAnotherFieldHoldsWhatPythonWritesForNoNumber) {
+  for (const char* value : {"NaN", "Infinity", "-Infinity", "[1, NaN, {\"a\": -Infinity}]"})
+    EXPECT_EQ(read("{\"score\": " + std::string(value) + ", \"text\": \"a\"}"), "a") << value;
+  EXPECT_THAT(read("{\"text\": NaN}"), HasSubstr("wrong_type: 'text': expected a string"));
+}
+
+TEST(JsonText, FollowsAPathThroughObjectsAndLists) {
+  const auto at = [](const char* column, std::string_view line) { return read(line, column); };
+  EXPECT_EQ(at("a.b", R"({"a": {"x": 1, "b": "yes"}, "b": "no"})"), "yes");
+  EXPECT_EQ(at("a.b", R"({"a.b": "a key with a point"})"), "a key with a point");
+  EXPECT_EQ(at("a", R"({"a": ["one", null, "two\n", []]})"), "one\ntwo\n");
+  EXPECT_EQ(at("a", R"({"a": []})"), "");
+  EXPECT_EQ(at("a.b", R"({"a": [{"b": "one"}, {}, {"b": ["two", "three"]}]})"), "one\ntwo\nthree");
+  EXPECT_EQ(at("a.b", R"({"a": [{"b": "no"}], "a": [{"b": "yes"}]})"), "yes");
+  EXPECT_EQ(at("a.b", R"({"a": [{"b": 5}], "a": {"b": "yes"}})"), "yes");
+  EXPECT_THAT(at("a.b", R"({"a": {"c": "x"}})"), HasSubstr("no_text: no column 'a.b'"));
+  EXPECT_THAT(at("a.b", R"({"a": null})"), HasSubstr("no_text: no column 'a.b'"));
+  EXPECT_THAT(at("a.b", R"({"a": {"b": null}})"), HasSubstr("no_text: 'a.b' is null"));
+  EXPECT_THAT(at("a.b", R"({"a": {"b": {"c": "x"}}})"), HasSubstr("got an object"));
+  EXPECT_THAT(at("a.b", R"({"a": [{"b": "x"})"), HasSubstr("broken"));
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "[";
+  EXPECT_THAT(at("a", "{\"a\": " + deep), HasSubstr("broken: expected less nesting"));
+  EXPECT_THAT(at("a.b", "{\"a\": " + deep), HasSubstr("broken: expected less nesting"));
+}
+
 TEST(JsonText, UnescapesEverything) {
   EXPECT_EQ(read(R"({"text":"\"\\\/\b\f\n\r\t"})"), "\"\\/\b\f\n\r\t");
   EXPECT_EQ(read(R"({"text":"\u0041\u00e9\u20AC\ud83d\ude00\u0000end"})"),
@@ -36,11 +62,12 @@ TEST(JsonText, UnescapesEverything) {
 
 TEST(JsonText, TellsWhyThereIsNoText) {
   EXPECT_THAT(read(R"({"txt": "a", "id": 1})"),
-              HasSubstr("no_text: no column 'text' (did you mean 'txt'?); it has txt, id"));
+              HasSubstr("no_text: no column 'text' (did you mean 'txt'?); columns of text: txt ("));
   EXPECT_EQ(read(R"({"text": null})"), "no_text: 'text' is null");
   EXPECT_THAT(read(R"({"text": 5})"),
               HasSubstr("wrong_type: 'text': expected a string, got a number"));
-  EXPECT_THAT(read(R"({"text": ["a"]})"), HasSubstr("got an array"));
+  EXPECT_THAT(read(R"({"text": ["a", 5]})"),
+              HasSubstr("wrong_type: 'text': expected strings in its list, got a number"));
   EXPECT_THAT(read(R"({"text": "\ud83d"})"), HasSubstr("invalid_utf8: half a surrogate pair"));
 }
 
@@ -64,7 +91,9 @@ TEST(JsonText, RefusesWhatIsNoJsonWhereverItBreaks) {
                            "{\"text\":\"a\",\"n\":-}",
                            "{\"text\":\"a\",\"n\":1.}",
                            "{\"text\":\"a\",\"n\":1e}",
-                           "{\"text\":\"a\",\"n\":NaN}",
+                           "{\"text\":\"a\",\"n\":Nan}",
+                           "{\"text\":\"a\",\"n\":+Infinity}",
+                           "{\"text\":\"a\",\"n\":-NaN}",
                            "{\"text\":\"a\",\"n\":tru}",
                            "{\"text\":\"a\",\"n\":[1,]}",
                            "{\"text\":\"a\",\"n\":{\"m\":1,}}",

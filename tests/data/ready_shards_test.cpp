@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cstring>
+
 #include "tests/support/temp_folder.h"
 #include "xsa/base/file.h"
 
@@ -207,6 +209,66 @@ TEST_F(ReadyShardsTest, ToldWhichShardsAreWhich) {
   EXPECT_THAT(refusal("fine/b_*"), HasSubstr("no file has such a name"));
   folder_.write("fine/a_train_1.bin", "no shard");
   EXPECT_THAT(refusal("fine/a_*"), AllOf(HasSubstr("a_train_1.bin is none")));
+}
+
+TEST_F(ReadyShardsTest, DropsNoBadShardOfAFolderInSilence) {
+  shard("fine/a_train_0.bin", "|ab");
+  shard("fine/a_val_0.bin", "|ab");
+  const std::string good = read_file(folder_ / "fine/a_train_0.bin");
+  const auto with = [&](std::size_t field, std::int32_t value) {
+    std::string bytes = good;
+    std::memcpy(bytes.data() + 4 * field, &value, sizeof value);
+    return bytes;
+  };
+  const std::pair<std::string, const char*> bad[] = {
+      {"", "an empty file"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 9\n", "git lfs pull"},
+      {with(0, 7), "magic (int32 0) 7"},
+      {with(0, 20240801), "Llama 3"},
+      {with(1, 2), "version (int32 1) 2"},
+      {good.substr(0, 100), "file size"}};
+  for (const auto& [bytes, reason] : bad)
+    for (const char* name : {"fine/a_train_1.bin", "fine/b_val_1.bin"}) {
+      folder_.write(name, bytes);
+      for (const char* source : {"fine", "fine/*.bin"})
+        EXPECT_THAT(error_of([&] { open(source); }),
+                    AllOf(HasSubstr(std::string(name).substr(5)), HasSubstr(reason)))
+            << source;
+      remove(folder_ / name);
+    }
+  create_symlink(folder_ / "gone", folder_ / "fine/a_train_1.bin");
+  EXPECT_THAT(refusal("fine"), AllOf(HasSubstr("a_train_1.bin"), HasSubstr("a link to one")));
+}
+
+TEST_F(ReadyShardsTest, TakesAFolderOfNothingButPointersForNoText) {
+  for (const char* name : {"fine/a_train_0.bin", "fine/a_val_0.bin"})
+    folder_.write(name, "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n");
+  EXPECT_THAT(refusal("fine"), HasSubstr("git lfs pull"));
+  folder_.write("nano/train.bin", read_file(folder_ / "fine/a_val_0.bin"));
+  folder_.write("nano/val.bin", "abcd");
+  EXPECT_THAT(error_of([&] { open("nano"); }), AllOf(HasSubstr("train.bin"), HasSubstr("git lfs")));
+}
+
+TEST_F(ReadyShardsTest, SaysWhatLiesBesideTheShardsAndIsNotRead) {
+  shard("fine/a_train_0.bin", "|ab");
+  shard("fine/a_val_0.bin", "|ab");
+  for (const char* name : {"fine/README.md", "fine/.gitattributes", "fine/a_train_1.bin.part"})
+    folder_.write(name, "x");
+  ::testing::internal::CaptureStderr();
+  open("fine");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("not read: README.md, a_train_1.bin.part"));
+  EXPECT_THAT(said, ::testing::Not(HasSubstr("gitattributes"))) << "hidden files are no data";
+}
+
+TEST_F(ReadyShardsTest, RefusesTokenFilesThatAManifestDoesNotName) {
+  folder_.write("text/a.txt", "first");
+  folder_.write("text/b.txt", "other");
+  open("text");
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cache"))
+    if (entry.is_directory()) rename(entry.path(), folder_ / "prepared");
+  shard("prepared/train-00001.bin", "|more");
+  EXPECT_THAT(error_of([&] { open("prepared"); }), HasSubstr("train-00001.bin"));
 }
 
 TEST_F(ReadyShardsTest, TellsChangedTokensApart) {

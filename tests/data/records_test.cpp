@@ -162,6 +162,29 @@ TEST(Records, DeepNestingIsAnErrorAndNoCrash) {
                 HasSubstr("row 0 (line 1): expected at most 100 levels of nesting"));
 }
 
+TEST(Records, WhatPythonWritesForNoNumberIsNull) {
+  const TempFolder folder;
+  const auto records = records_of(folder.write(
+      "a.jsonl", R"({"a": NaN, "b": [-Infinity, Infinity, "NaN \" Infinity"], "c": "x"})"));
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].dump(), R"({"a":null,"b":[null,null,"NaN \" Infinity"],"c":"x"})");
+}
+
+TEST(Records, AnArrayUtf16AndAPointerAreCalledWhatTheyAre) {
+  const TempFolder folder;
+  const auto refusal = [&](std::string_view bytes) {
+    return error_of([&] { records_of(folder.write("a.jsonl", bytes)); });
+  };
+  EXPECT_THAT(refusal("[{\"a\": 1}]"), AllOf(HasSubstr("got array"), HasSubstr("jq -c '.[]'")));
+  EXPECT_THAT(refusal("[\n {\"a\": 1}\n]"), HasSubstr("got array"));
+  EXPECT_THAT(refusal(std::string_view("\xff\xfe{\0", 4)), HasSubstr("UTF-16"));
+  for (const char* name : {"a.jsonl", "a.parquet", "a.arrow"}) {
+    folder.write(name, "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n");
+    EXPECT_THAT(error_of([&] { records_of(folder / name); }),
+                AllOf(HasSubstr(name), HasSubstr("git lfs pull")));
+  }
+}
+
 TEST(Records, WhatTheCallerThrowsPassesThrough) {
   const TempFolder folder;
   write_parquet(folder / "a.parquet", *mixed_table());

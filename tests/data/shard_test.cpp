@@ -228,9 +228,9 @@ TEST(TokenStream, SaysThatAFileWasCutShortSinceItWasOpened) {
   const auto path = folder.write("a.bin", shard_bytes({1, 2, 3}));
   const TokenStream stream({path});
   resize_file(path, 1028);
-  EXPECT_THAT(read(stream, 0, 2), ElementsAre(1, 2));
-  EXPECT_THAT(error_of([&] { read(stream, 0, 3); }),
-              AllOf(HasSubstr("a.bin"), HasSubstr("cut short")));
+  for (const int count : {2, 3})  // what is still there is no more what it was
+    EXPECT_THAT(error_of([&] { read(stream, 0, count); }),
+                AllOf(HasSubstr("a.bin"), HasSubstr("cut short")));
 }
 
 TEST(TokenStream, OpensMoreShardsThanASystemsFirstLimitOfFiles) {

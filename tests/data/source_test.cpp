@@ -81,7 +81,9 @@ TEST(FindSource, PassesOverShardsThatWereMadeInsideTheSource) {
   folder.write("a.txt", "text");
   folder.write("data/x-1/manifest.json", "{}");
   folder.write("data/x-1/train-00000.bin", "\0");
-  EXPECT_THAT(names_of(find(folder.path())), ElementsAre("a.txt"));
+  const Source source = find(folder.path());
+  EXPECT_THAT(names_of(source), ElementsAre("a.txt"));
+  EXPECT_THAT(source.passed_over, ElementsAre("data/x-1/"));
 }
 
 TEST(FindSource, SaysWhatIsMissing) {
@@ -235,6 +237,15 @@ TEST(CutOf, LooksNoFurtherBackThanAMebibyte) {
   const TempFolder folder;
   const std::string line(3 << 20, 'x');
   EXPECT_EQ(cut(folder, "a\n" + line, 0.5), (2 + (3 << 20)) / 2);
+}
+
+TEST(FindSource, TakesNoFileOfRecordsForProse) {
+  const TempFolder folder;
+  for (const char* name : {"a.csv", "a.tsv.gz", "a.jsonl", "a.ndjson"}) {
+    folder.write(name, "{\"text\": \"x\"}");
+    EXPECT_THAT(error_of([&] { find(folder / name); }),
+                AllOf(HasSubstr(name), HasSubstr("xsa prepare")));
+  }
 }
 
 }  // namespace

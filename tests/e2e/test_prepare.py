@@ -49,9 +49,9 @@ def texts_in(folder, split):
 
 
 def contents(folder):
-    """All of a folder's files; the manifest without its folder's name."""
+    """All of a folder's files but hidden ones; the manifest without its folder's name."""
     files = {}
-    for path in folder.iterdir():
+    for path in folder.glob("[!.]*"):
         files[path.name] = path.read_bytes()
     manifest = json.loads(files["manifest.json"])
     del manifest["name"]
@@ -86,6 +86,31 @@ def test_every_kind_of_file_that_python_writes(xsa):
         assert [text for text in kept if text not in held] == train
         sides.add(tuple(held))
     assert len(sides) == 1
+
+
+def test_lists_and_fields_are_read_by_path_from_every_kind_of_file(xsa):
+    def turns(n):
+        sizes = [0, 1, 3, 70, 200]
+        return [{"who": "a", "says": f"{n} says {m}" if m % 5 != 2 else None} for m in range(sizes[n % 5])]
+
+    rows = [{"id": n, "turns": turns(n) if n % 11 else None} for n in range(1, 201)]
+    table = pyarrow.Table.from_pylist(rows)
+    folder = xsa.folder
+    pyarrow.parquet.write_table(table, folder / "a.parquet", row_group_size=7, data_page_size=500)
+    pyarrow.parquet.write_table(table, folder / "b.parquet", use_compliant_nested_type=False)
+    with pyarrow.ipc.new_stream(folder / "c.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=11)
+    (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    expected = []
+    for row in rows:
+        text = "\n".join(turn["says"] for turn in row["turns"] or [] if turn["says"])
+        expected += [text] if text else []
+    words = ("--tokenizer", "byte", "--validation-fraction", 0, "--on-bad-row", "skip")
+    for name in ("a.parquet", "b.parquet", "c.arrow", "d.jsonl"):
+        error = xsa("prepare", name, "-o", "none", *words[:4], expect=2).stderr
+        assert "turns.who, turns.says" in error
+        xsa("prepare", name, "-o", "of-" + name, *words, "--column", "turns.says")
+        assert texts_in(folder / f"of-{name}", "train") == expected
 
 
 def test_gpt2_ids_are_tiktokens(xsa, gpt2):  # noqa: F811
@@ -176,6 +201,31 @@ def test_standard_input_must_be_what_it_is_said_to_be(xsa):
     assert texts_in(xsa.folder / "out", "train") == ["plain text"]
 
 
+def test_standard_input_is_known_by_its_bytes(xsa):
+    words = ("-o", "out", "--type", "jsonl", "--tokenizer", "byte")
+    one = "".join(json.dumps({"text": f"document {i}"}) + "\n" for i in range(50)).encode()
+    other = one.replace(b"document 7", b"document 8")
+    piped(xsa, one, *words)
+    first = contents(xsa.folder / "out")
+    error = piped(xsa, other, *words, expect=2)
+    assert "out" in error and "another standard input" in error and "--overwrite" in error
+    for shorter in (one[: len(one) // 2], b""):
+        piped(xsa, shorter, *words, expect=2)
+    piped(xsa, one, *words)
+    assert contents(xsa.folder / "out") == first
+    piped(xsa, other, *words, "--overwrite")
+    train = texts_in(xsa.folder / "out", "train") + texts_in(xsa.folder / "out", "validation")
+    assert train.count("document 8") == 2
+
+
+def test_an_empty_standard_input_costs_nothing(xsa):
+    piped(xsa, b"a text to keep", "-o", "out", "--tokenizer", "byte")
+    first = contents(xsa.folder / "out")
+    error = piped(xsa, b"", "-o", "out", "--tokenizer", "byte", "--overwrite", expect=1)
+    assert "expected text, got nothing" in error
+    assert contents(xsa.folder / "out") == first
+
+
 def test_a_folder_that_cannot_be_written_is_named(xsa):
     (xsa.folder / "out").write_text("a file where a folder should be")
     assert "out" in xsa("prepare", "text.txt", "-o", "out", expect=1).stderr
@@ -196,7 +246,27 @@ def test_training_reads_what_was_prepared(xsa):
     assert not (xsa.folder / "data").exists()  # what was prepared needs no cache
 
 
-def test_training_needs_a_held_out_text(xsa):
-    xsa("prepare", "text.txt", "-o", "tokens", "--tokenizer", "byte", "--validation-fraction", 0)
-    error = xsa("train", "tiny.toml", "--data.source", "tokens", expect=2).stderr
-    assert "got none" in error and "--overwrite and --validation-fraction 0.01" in error
+def test_training_needs_a_held_out_text_and_its_advice_works(xsa):
+    lines = made_text(60_000).splitlines()
+    write_jsonl(xsa.folder / "some.jsonl", ["\n".join(lines[n::9]) for n in range(9)])
+    for source in ("text.txt", "some.jsonl"):
+        words = (source, "-o", "of-" + source, "--tokenizer", "byte")
+        xsa("prepare", *words, "--validation-fraction", 0)
+        train = ("train", "tiny.toml", "--name", source, "--data.source", "of-" + source)
+        train += ("--train.steps=3", "--train.warmup_steps=1")
+        error = xsa(*train, expect=2).stderr
+        assert "got none" in error and "--overwrite and --validation-fraction 0.01" in error
+        assert "held out" in xsa(
+            "prepare", *words, "--overwrite", "--validation-fraction", 0.01
+        ).stdout
+        xsa(*train)
+
+
+def test_the_default_fraction_leaves_a_text_to_validate_on(xsa):
+    text = made_text(30_000, 7).encode()
+    piped(xsa, text, "-o", "piped", "--tokenizer", "byte")
+    write_jsonl(xsa.folder / "few.jsonl", [made_text(20_000, n) for n in range(3)])
+    xsa("prepare", "few.jsonl", "-o", "few", "--tokenizer", "byte")
+    for name in ("piped", "few"):
+        words = ("--data.source", name, "--train.steps=3", "--train.warmup_steps=1")
+        xsa("train", "tiny.toml", "--name", name, *words)

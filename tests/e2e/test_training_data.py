@@ -1,6 +1,7 @@
 """Ready token shards, packed documents, and what is measured while a model trains."""
 
 import json
+import os
 import signal
 import struct
 
@@ -112,3 +113,77 @@ def test_a_mistake_costs_no_training(nano, words, says):
     _, errors = process.communicate(timeout=60)
     assert process.returncode in (1, 2) and says in errors
     assert not (nano.folder / "runs" / "bad" / "metrics.jsonl").exists()
+
+
+def zero(path, begin=2000, size=2000):
+    """In place, and back to the time that the file had."""
+    stat = path.stat()
+    with path.open("r+b") as file:
+        file.seek(begin)
+        before = file.read(size)
+        file.seek(begin)
+        file.write(bytes(size))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    return before
+
+
+def put_back(path, before, begin=2000):
+    with path.open("r+b") as file:
+        file.seek(begin)
+        file.write(before)
+
+
+SHORT = ("--train.steps=3", "--train.warmup_steps=1")
+
+
+@pytest.mark.parametrize("source", ["tokens", "text.txt", "nano"])
+def test_no_result_comes_from_shards_that_changed(nano, source):
+    nano("prepare", "text.txt", "-o", "tokens", "--tokenizer", "byte", "--validation-fraction", 0.1)
+    words = ("train", "tiny.toml", "--text", source, *SHORT)
+    nano(*words, "--name", "good")
+    good = json.loads((nano.folder / "runs" / "good" / "summary.json").read_text())
+    shard = {
+        "tokens": nano.folder / "tokens" / "train-00000.bin",
+        "nano": nano.folder / "nano" / "train.bin",
+    }.get(source) or next((nano.folder / "data").glob("text*/train-00000.bin"))
+    before = zero(shard)
+    if source == "nano":  # there is no manifest: other data has another hash
+        nano(*words, "--name", "other")
+        other = json.loads((nano.folder / "runs" / "other" / "summary.json").read_text())
+        assert other["data_sha256"] != good["data_sha256"]
+    else:
+        error = nano(*words, "--name", "bad", expect=1).stderr
+        assert shard.name in error and "expected SHA-256" in error
+        assert not (nano.folder / "runs" / "bad").exists()
+    put_back(shard, before)
+    nano(*words, "--name", "again")
+    again = json.loads((nano.folder / "runs" / "again" / "summary.json").read_text())
+    assert again["data_sha256"] == good["data_sha256"]
+
+
+def test_a_shard_that_changes_while_training_ends_the_run(nano):
+    process = nano.start(
+        *("train", "tiny.toml", "--text", "nano", "--name", "run"),
+        *("--train.steps=100000", "--train.checkpoint_every=10"),
+    )
+    run = nano.folder / "runs" / "run"
+    wait_for((run / "checkpoints" / "step-000010").exists)
+    zero(nano.folder / "nano" / "train.bin")
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "train.bin" in errors and "expected SHA-256" in errors
+    assert not (run / "summary.json").exists()
+
+
+def test_a_bad_shard_in_a_folder_is_named(nano):
+    folder = nano.folder / "fine"
+    folder.mkdir()
+    for name, size, seed in (("a_train_0", 40_000, 1), ("a_val_0", 4_000, 2)):
+        ids = documents(size, seed)
+        header = struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253)
+        (folder / f"{name}.bin").write_bytes(header + struct.pack(f"<{len(ids)}H", *ids))
+    words = ("train", "tiny.toml", "--text", "fine", *SHORT)
+    nano(*words, "--name", "good")
+    (folder / "a_train_1.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
+    error = nano(*words, "--name", "bad", expect=2).stderr
+    assert "a_train_1.bin" in error and "git lfs pull" in error

@@ -134,6 +134,14 @@ TEST(FindRecords, NamesAllPlacesThatItTried) {
               HasSubstr("nowhere is no folder"));
 }
 
+TEST(FindRecords, DropsNoLinkToAFileThatIsGone) {
+  const TempFolder folder;
+  folder.write("piqa/validation-00000.jsonl", "");
+  create_symlink(folder / "gone", folder / "piqa/validation-00001.jsonl");
+  EXPECT_THAT(error_of([&] { found(folder, "piqa"); }),
+              AllOf(HasSubstr("validation-00001.jsonl"), HasSubstr("a link to one that is gone")));
+}
+
 TEST(NamedRecords, AreAFileOrAFolderOfTheTasksOwn) {
   const TempFolder folder;
   const Task& piqa = find_task("piqa");

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -27,6 +28,8 @@ namespace fs = std::filesystem;
 /// Does not wait for a pipe's writer: that is InputFile's to do, or, for what must be a regular
 /// file, nobody's.
 constexpr int kReading = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+
+constexpr int kStopCheckMs = 200;
 
 /// A file descriptor that closes itself.
 class Descriptor {
@@ -82,7 +85,6 @@ bool InputFile::wait(int milliseconds) const {
 }
 
 std::size_t InputFile::read(std::span<char> out) {
-  constexpr int kStopCheckMs = 200;
   for (;;) {
     if (!wait(kStopCheckMs)) continue;
     const ssize_t count = ::read(fd_, out.data(), out.size());
@@ -92,6 +94,13 @@ std::size_t InputFile::read(std::span<char> out) {
     if (count == 0) wait(0);
     return static_cast<std::size_t>(count);
   }
+}
+
+bool InputFile::is_at_end() const {
+  if (size_) return ::lseek(fd_, 0, SEEK_CUR) >= *size_;
+  while (!wait(kStopCheckMs)) continue;
+  int bytes = 0;
+  return ::ioctl(fd_, FIONREAD, &bytes) == 0 && bytes == 0;
 }
 
 std::string InputFile::read_all() {
@@ -266,6 +275,13 @@ void RandomAccessFile::read(std::int64_t offset, std::span<std::byte> out) const
     out = out.subspan(static_cast<std::size_t>(count));
     offset += count;
   }
+}
+
+FileState RandomAccessFile::state() const {
+  struct stat status {};
+  if (::fstat(fd_, &status) != 0) fail(path_, "inspect");
+  const auto ns = [](const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; };
+  return {status.st_size, ns(status.st_mtim), ns(status.st_ctim), status.st_ino};
 }
 
 void RandomAccessFile::will_need(std::int64_t offset, std::int64_t bytes) const {

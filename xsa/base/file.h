@@ -39,6 +39,9 @@ class InputFile {
   std::size_t read(std::span<char> out);
   /// Whether read has something to give, or the end, without waiting.
   bool is_ready() const { return wait(0); }
+  /// Whether nothing is left of it; waits, as read does, for what a pipe brings. Of a device nobody
+  /// knows: false.
+  bool is_at_end() const;
   /// What is left of it.
   std::string read_all();
 
@@ -87,6 +90,14 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+/// What tells whether a file is what it was: whatever writes to it changes one of these.
+struct FileState {
+  std::int64_t bytes = 0, modified_ns = 0;
+  std::int64_t changed_ns = 0;  // of the file's record too, which no program sets at will
+  std::uint64_t inode = 0;
+  bool operator==(const FileState&) const = default;
+};
+
 /// A file that is read in pieces, at any place and by any thread. Other than a mapped file's, a
 /// fault of the disk, or a file cut short meanwhile, is an Error and not the process's end.
 class RandomAccessFile {
@@ -101,6 +112,8 @@ class RandomAccessFile {
   const std::filesystem::path& path() const { return path_; }
   /// In bytes, as it was when opened.
   std::int64_t size() const { return size_; }
+  /// As it is now.
+  FileState state() const;
   /// Fills `out` from `offset` on. Throws Error where the file ends before.
   void read(std::int64_t offset, std::span<std::byte> out) const;
   /// Lets the system fetch these bytes meanwhile, so that many reads wait for the disk at once.

@@ -43,13 +43,11 @@ void print(const data::CorpusConfig& config, const Json& manifest) {
   print_split("train", manifest.at("train"));
   print_split("validation", manifest.at("validation"));
   print_left_out(manifest);
+  std::printf("held out    %s\n", manifest.at("held_out").get<std::string>().c_str());
   if (config.validation_fraction > 0)
     for (const char* split : {"train", "validation"})
       if (manifest.at(split).at("documents") == 0)
-        std::printf(
-            "note        no document fell to %s; change --validation-fraction, or use more "
-            "documents\n",
-            split);
+        std::printf("note        nothing is left for %s; use more text\n", split);
   std::printf("%s: %s tokenizer, peak memory %s\n", config.output.c_str(),
               manifest.at("tokenizer").get<std::string>().c_str(),
               short_bytes(static_cast<double>(peak_rss_bytes())).c_str());
@@ -77,7 +75,8 @@ Sources
 Result
   An end-of-text token before every document; uint16 tokens in llm.c's shards (or nanoGPT's raw files); manifest.json with
   sources, sizes, hashes and counts. The order is that of the sorted paths, then of the rows; it does not depend on threads.
-  A document is held out for validation by the hash of its text, so copies of it fall to the same side.
+  A document is held out for validation by the hash of its text, so copies of it fall to the same side. Where none would be,
+  the nearest one is; a document alone is cut.
 
 Interrupted (Ctrl-C, kill, power), the same command continues, to the same bytes. Another command, or sources that changed,
 are refused; --overwrite begins anew. Memory stays at a few hundred MB; docs/data.md says what bounds it.)";
@@ -93,7 +92,8 @@ std::function<void()> declare_prepare(CommandLine& command) {
     command.add_option(name, value, about);
   };
   option("--tokenizer", config->tokenizer, "one of " + joined(text::tokenizer_names()));
-  option("--column", config->column, "the field or column that holds the text of a record");
+  option("--column", config->column,
+         "the field or column that holds the text of a record; a.b: a field within another");
   option("--type", config->type,
          "kind of the sources: " + joined(data::corpus_types()) + "; auto: by their names");
   option("--format", config->format, "of the token files: " + joined(data::corpus_formats()));

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "xsa/data/byte_stream.h"
+#include "xsa/data/file_head.h"
 
 namespace xsa::data {
 namespace {
@@ -118,6 +119,7 @@ class FileBatches final : public arrow::RecordBatchReader {
 class ParquetBatches final : public arrow::RecordBatchReader {
  public:
   ParquetBatches(const fs::path& path, std::int64_t rows) {
+    refuse_lfs_pointer(path);
     parquet::ReaderProperties properties;
     properties.enable_buffered_stream();
     properties.set_page_checksum_verification(true);

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "xsa/base/error.h"
+#include "xsa/data/file_head.h"
 
 namespace xsa::data {
 namespace {
 
 constexpr std::size_t kRawBytes = 256 << 10;
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-constexpr std::size_t kHeadBytes = 10;  // tell how a file is packed
+constexpr std::size_t kHeadBytes = 64;  // tell how a file is packed, and whether it was fetched
 constexpr std::string_view kGzip = "\x1f\x8b", kZstd = "\x28\xb5\x2f\xfd";
 
 InputFile open_for_reading(const std::filesystem::path& path) {
@@ -63,6 +63,7 @@ ByteStream::ByteStream(const std::filesystem::path& path)
   check_usage(packing.empty(), name(),
               ": expected a plain file, or one packed by gzip or zstd, got ", packing,
               "; unpack it first");
+  check_usage(!is_lfs_pointer(head), name(), ": expected the file itself, got ", kLfsPointer);
   if (head.starts_with(kGzip) || head.starts_with(kZstd))
     unpacker_ = std::make_unique<Unpacker>(head.starts_with(kGzip));
 }
@@ -155,8 +156,11 @@ bool LineReader::next(std::string_view& line, bool& too_long) {
     if (found || at_end_) {
       line = {from, too_long ? 0 : size};
       begin_ += size + (found ? 1 : 0);
-      if (std::exchange(at_begin_, false) && line.starts_with(kByteOrderMark))
-        line.remove_prefix(kByteOrderMark.size());
+      if (std::exchange(at_begin_, false)) {
+        const std::string encoding = foreign_encoding(line);
+        check_usage(encoding.empty(), stream_.name(), ": expected UTF-8, got ", encoding);
+        if (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+      }
       return found || size > 0 || too_long;
     }
     if (too_long) begin_ = end_, size = 0;  // what follows is passed over

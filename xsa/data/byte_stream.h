@@ -16,12 +16,16 @@ namespace xsa::data {
 
 inline constexpr std::string_view kStandardInput = InputFile::kStandardInput;
 
+/// The mark that some editors begin UTF-8 with; it is no part of the text.
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 /// Whether a file's first bytes say gzip or zstd.
 bool is_packed(const std::filesystem::path& path);
 
 class ByteStream {
  public:
-  /// Throws Error if the path cannot be opened, UsageError for what is packed otherwise.
+  /// Throws Error if the path cannot be opened, UsageError for what is packed otherwise, or stands
+  /// for a file that was not fetched.
   explicit ByteStream(const std::filesystem::path& path);
   ~ByteStream();
   ByteStream(const ByteStream&) = delete;
@@ -48,8 +52,8 @@ class ByteStream {
   std::unique_ptr<Unpacker> unpacker_;  // of a packed stream
 };
 
-/// The lines of a stream, without the mark that some editors begin UTF-8 with. Memory: the longest
-/// line, at most `max_bytes`, and a buffer.
+/// The lines of a stream, without kByteOrderMark. Memory: the longest line, at most `max_bytes`,
+/// and a buffer. Throws UsageError for UTF-16 and UTF-32.
 class LineReader {
  public:
   /// `stream` must outlive the reader.

@@ -4,12 +4,15 @@
 #include <utility>
 
 #include "xsa/base/error.h"
+#include "xsa/base/file.h"
 #include "xsa/base/parallel.h"
 #include "xsa/base/suggest.h"
 #include "xsa/base/system.h"
+#include "xsa/data/both_sides.h"
 #include "xsa/data/byte_stream.h"
 #include "xsa/data/corpus_folder.h"
 #include "xsa/data/prepare.h"
+#include "xsa/data/ready_shards.h"
 #include "xsa/data/tokenize_files.h"
 
 namespace xsa::data {
@@ -153,28 +156,52 @@ class Preparation {
   }
 
   Json run() {
-    std::error_code error;
-    fs::create_directories(config_.output, error);
-    check(!error, config_.output.string(), ": cannot create folder: ", error.message(),
-          "; name another with --output");
+    open_output();
     const FolderLock lock(config_.output);
     const Json manifest = record_in(config_.output, kManifestName, config_.overwrite);
     const Json journal = record_in(config_.output, kJournalName, config_.overwrite);
     if (!config_.overwrite && !manifest.is_null()) return finished(manifest);
+    check_folder_is_writable(config_.output);
     const bool begun = !config_.overwrite && !journal.is_null() && has_begun(journal);
-    if (!begun) clear(config_.output, !manifest.is_null() || !journal.is_null());
+    if (!begun) {
+      check_there_is_text();
+      clear(config_.output, !manifest.is_null() || !journal.is_null());
+    }
     return work(begun ? journal : Json());
   }
 
  private:
+  void open_output() const {
+    constexpr const char* kRemedy = "; name another with --output";
+    std::error_code error;
+    const fs::file_status status = fs::status(config_.output, error);
+    check(!fs::exists(status) || fs::is_directory(status), config_.output.string(),
+          ": expected a folder, got a file", kRemedy);
+    fs::create_directories(config_.output, error);
+    check(!error, config_.output.string(), ": cannot create folder: ", error.message(), kRemedy);
+  }
+
+  /// What an earlier run made is not given up for nothing.
+  void check_there_is_text() const {
+    const bool any =
+        std::any_of(files_.inputs.begin(), files_.inputs.end(), [](const Input& input) {
+          return input.file.path == kStandardInput ? !InputFile::standard_input().is_at_end()
+                                                   : input.file.bytes > 0;
+        });
+    check(any, files_.inputs.front().file.name, ": expected text, got nothing",
+          files_.inputs.size() > 1 ? ", in the others neither" : "");
+  }
+
   /// Opens every file, so that a missing column or a damaged footer shows now and not in hours.
   void check_at_the_door() const {
     for (const Input& input : files_.inputs) {
       if (input.file.path == kStandardInput) continue;
       const auto reader = open_rows(input.file.path, input.form);
-      if (input.form.kind != FileKind::kJsonLines || config_.on_bad_row == "skip") continue;
+      const bool by_bytes =
+          input.form.kind == FileKind::kJsonLines || input.form.kind == FileKind::kText;
       Row row;
-      if (reader->next(row) && row.fault != Fault::kNone)
+      if (by_bytes && reader->next(row) && row.fault != Fault::kNone &&
+          config_.on_bad_row != "skip")
         throw UsageError(cat(input.file.name, ": ", row.reason, remedy_of(row.fault)));
     }
   }
@@ -189,6 +216,7 @@ class Preparation {
     reading(config_.output / kManifestName, [&] {
       check_same(config_.output, manifest, settings_, files_,
                  {static_cast<std::int64_t>(files_.inputs.size()), 0});
+      check_same_standard_input(manifest);
       for (const char* split : {"train", "validation"}) {
         for (const char* key : {"documents", "bytes", "tokens"}) count_in(manifest.at(split), key);
         for (const Json& shard : manifest.at(split).at("shards").get_ref<const Json::array_t&>())
@@ -197,9 +225,22 @@ class Preparation {
       }
       for (const Json& name : manifest.at("passed_over").get_ref<const Json::array_t&>())
         name.get_ref<const std::string&>();
+      open_splits(config_.output, manifest, tokenizer_->vocabulary_size(), config_.output);
     });
     fs::remove(config_.output / kJournalName);  // left by a kill behind the manifest
     return manifest;
+  }
+
+  /// Standard input has no name, size or time to know it by: it is read to its end.
+  void check_same_standard_input(const Json& manifest) const {
+    if (files_.inputs.front().file.path != kStandardInput) return;
+    FileRows rows(files_.inputs, {}, {});
+    Bar bar("comparing standard input", files_.inputs.front().file.bytes);
+    for (Row row; rows.next(row);) bar.update(rows.raw_bytes(), "");
+    check_usage(rows.read().front().sha256 == manifest.at("sources").at(0).at("sha256"),
+                config_.output.string(),
+                ": it was made of another standard input; name another folder with --output, or "
+                "add --overwrite to begin anew");
   }
 
   Json work(const Json& journal) {
@@ -211,6 +252,7 @@ class Preparation {
       save(state, reads, train, validation);
     } else {
       reading(config_.output / kJournalName, [&] { load(journal, state, reads); });
+      if (journal.contains("sides")) return install(journal, state, std::move(reads));
       train.restore(state.train);
       validation.restore(state.validation);
       reading(config_.output / kJournalName, [&] {
@@ -240,11 +282,40 @@ class Preparation {
     const auto hashing = [&](const fs::path& file) {
       bar.update(bar.done(), "hashing " + file.filename().string());
     };
-    return write_manifest(state, rows.read(), train.finish(hashing), validation.finish(hashing));
+    Json sides = {{"train", train.finish(hashing)}, {"validation", validation.finish(hashing)}};
+    sides["held_out"] = config_.validation_fraction == 0 ? "none"
+                        : files_.cut                     ? "the end of the text"
+                                                         : std::string(kHeldOutByHash);
+    if (config_.validation_fraction > 0 && can_fill_a_side(state)) {
+      bar.update(bar.done(), "filling the empty side");
+      sides = make_both_sides(state,
+                              {.entry = sides[state.train.documents > 0 ? "train" : "validation"],
+                               .folder = config_.output,
+                               .format = format_,
+                               .shard_tokens = config_.shard_tokens,
+                               .validation_fraction = config_.validation_fraction},
+                              *tokenizer_);
+      save(state, rows.read(), train, validation, sides);
+      install_sides(config_.output, sides);
+    }
+    return write_manifest(state, rows.read(), std::move(sides));
   }
 
+  /// What is left to do where a run broke off behind make_both_sides.
+  Json install(const Json& journal, const Progressed& state, std::vector<FileRead> reads) const {
+    FileRows rows(files_.inputs, state.position, std::move(reads));
+    Row row;
+    check(!rows.next(row), rows.input(rows.position().file).file.name,
+          ": it has become longer; begin anew with --overwrite");
+    return reading(config_.output / kJournalName, [&] {
+      install_sides(config_.output, journal.at("sides"));
+      return write_manifest(state, rows.read(), journal.at("sides"));
+    });
+  }
+
+  /// `sides`: of make_both_sides, once they are made.
   void save(const Progressed& state, const std::vector<FileRead>& reads, const SplitWriter& train,
-            const SplitWriter& validation) const {
+            const SplitWriter& validation, const Json& sides = {}) const {
     const auto entry = [](const SplitState& split, const SplitWriter& writer) {
       Json json = to_json(split);
       json["sha256"] = writer.sha256();
@@ -253,14 +324,17 @@ class Preparation {
     Json sources = sources_of(files_);
     // The reader may be ahead of what is written.
     add_reads(sources, {reads.begin(), reads.begin() + state.position.file});
-    write_json_file(config_.output / kJournalName,
-                    {{"version", kJournalVersion},
-                     {"settings", settings_},
-                     {"position", to_json(state.position)},
-                     {"train", entry(state.train, train)},
-                     {"validation", entry(state.validation, validation)},
-                     {"counts", to_json(state.counts)},
-                     {"sources", sources}});
+    Json journal = {{"version", kJournalVersion},
+                    {"settings", settings_},
+                    {"position", to_json(state.position)},
+                    {"train", entry(state.train, train)},
+                    {"validation", entry(state.validation, validation)},
+                    {"nearest_trained", data::to_json(state.nearest_trained)},
+                    {"nearest_held_out", data::to_json(state.nearest_held_out)},
+                    {"counts", to_json(state.counts)},
+                    {"sources", sources}};
+    if (!sides.is_null()) journal["sides"] = sides;
+    write_json_file(config_.output / kJournalName, journal);
   }
 
   void load(const Json& journal, Progressed& state, std::vector<FileRead>& reads) const {
@@ -272,6 +346,8 @@ class Preparation {
     check_same(config_.output, journal, settings_, files_, state.position);
     state.train = split_state_of(journal.at("train"));
     state.validation = split_state_of(journal.at("validation"));
+    state.nearest_trained = nearest_of(journal.at("nearest_trained"));
+    state.nearest_held_out = nearest_of(journal.at("nearest_held_out"));
     state.counts = counts_of(journal.at("counts"));
     for (std::size_t i = 0; i < static_cast<std::size_t>(state.position.file); ++i) {
       const Json& row = journal.at("sources").at(i);
@@ -279,24 +355,20 @@ class Preparation {
     }
   }
 
-  Json write_manifest(const Progressed& state, const std::vector<FileRead>& reads, Json train,
-                      Json validation) const {
+  /// `sides`: "train", "validation" and "held_out".
+  Json write_manifest(const Progressed& state, const std::vector<FileRead>& reads,
+                      Json sides) const {
     Json sources = sources_of(files_);
     add_reads(sources, reads);
-    const std::string rule =
-        config_.validation_fraction == 0 ? "none"
-        : files_.cut                     ? "the end of the text"
-                     : "documents whose first MiB's SHA-256, its first 52 bits read as a fraction, "
-                       "is below validation_fraction";
     Json manifest = {{"name", config_.output.filename().string()},
                      {"format", config_.format},
                      {"tokenizer", tokenizer_->name()},
                      {"vocabulary_size", tokenizer_->vocabulary_size()},
                      {"end_of_text", tokenizer_->end_of_text()},
                      {"validation_fraction", config_.validation_fraction},
-                     {"held_out", rule},
-                     {"train", std::move(train)},
-                     {"validation", std::move(validation)},
+                     {"held_out", sides.at("held_out")},
+                     {"train", sides.at("train")},
+                     {"validation", sides.at("validation")},
                      {"counts", to_json(state.counts)},
                      {"settings", settings_},
                      {"passed_over", files_.passed_over},

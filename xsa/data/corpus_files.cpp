@@ -41,6 +41,11 @@ std::vector<std::string> neighbours(const fs::path& path) {
   return names;
 }
 
+constexpr std::string_view kNoProse =
+    "whose commas and quotes are no prose; make JSON lines of it, e.g. by `python3 -c 'import csv, "
+    "json, sys; [print(json.dumps(row)) for row in csv.DictReader(sys.stdin)]' < OLD.csv > "
+    "NEW.jsonl`, or say --type text to take it as it stands";
+
 class Finder {
  public:
   explicit Finder(const CorpusConfig& config)
@@ -83,7 +88,10 @@ class Finder {
     found_.inputs.push_back(std::move(input));
   }
 
-  void add_file(const fs::path& path) { add(inspect(path, path.lexically_normal().string())); }
+  void add_file(const fs::path& path) {
+    check_usage(kind_ || !is_table(path), path.string(), ": a table, ", kNoProse);
+    add(inspect(path, path.lexically_normal().string()));
+  }
 
   void add(SourceFile file) {
     const auto [first, is_new] = named_.emplace(fs::canonical(file.path), file.name);
@@ -97,23 +105,34 @@ class Finder {
   void add_folder(const fs::path& folder) {
     check_usage(fs::canonical(folder) != output_, folder.string(),
                 ": it is the source and the --output; name another folder with --output");
-    std::vector<SourceFile> files = files_of(folder);
+    FolderFiles folder_files = files_of(folder);
+    std::vector<SourceFile>& files = folder_files.files;
+    for (const std::string& name : folder_files.passed_over)
+      if (fs::canonical(folder / name) != output_)
+        found_.passed_over.push_back((folder / name).lexically_normal().string());
     std::erase_if(files, [&](const SourceFile& file) {
       return fs::canonical(file.path).parent_path() == output_;
     });
+    const auto is = [&](const SourceFile& file, FileKind kind) {
+      return kind_of(file.path) == kind && (kind_ || !is_table(file.path));
+    };
     const auto holds = [&](FileKind kind) {
       return std::any_of(files.begin(), files.end(),
-                         [&](const SourceFile& file) { return kind_of(file.path) == kind; });
+                         [&](const SourceFile& file) { return is(file, kind); });
     };
     const auto wanted =
         kind_ ? *kind_ : *std::find_if(kByPreference.begin(), kByPreference.end() - 1, holds);
+    const auto table = std::find_if(files.begin(), files.end(), [&](const SourceFile& file) {
+      return !kind_ && is_table(file.path);
+    });
     check_usage(holds(wanted), folder.string(), ": expected ",
                 kind_ ? "files of --type " + config_.type : "files",
-                " in this folder, found none (hidden files are not read)");
+                " in this folder, found none (hidden files are not read)",
+                table == files.end() ? "" : cat("; ", table->name, " is a table, ", kNoProse));
     std::set<fs::path> seen;  // a link to a file beside it is not read twice
     for (SourceFile& file : files) {
       file.name = (folder / file.name).lexically_normal().string();
-      if (kind_of(file.path) != wanted)
+      if (!is(file, wanted))
         found_.passed_over.push_back(file.name);
       else if (seen.insert(fs::canonical(file.path)).second)
         add(std::move(file));

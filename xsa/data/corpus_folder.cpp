@@ -1,13 +1,20 @@
 #include "xsa/data/corpus_folder.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "xsa/base/file.h"
 #include "xsa/base/parse_json.h"
+#include "xsa/data/both_sides.h"
 #include "xsa/data/prepare.h"
 #include "xsa/data/shard_writer.h"
+#include "xsa/data/verify.h"
 
 namespace xsa::data {
 namespace {
@@ -30,11 +37,15 @@ std::vector<fs::path> own_files(const fs::path& folder, bool recorded) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    const bool ours =
-        entry.is_regular_file() &&
-        (recorded ? is_token_file(name) || name == kManifestName || name == kJournalName ||
-                        name == partial(kManifestName) || name == partial(kJournalName)
-                  : name == partial(kJournalName) && begins_a_journal(entry.path()));
+    const bool known = is_token_file(name) || name == kManifestName || name == kJournalName ||
+                       name == partial(kManifestName) || name == partial(kJournalName) ||
+                       name == kVerifiedName || name == partial(kVerifiedName);
+    const bool ours = recorded
+                          ? (known && entry.is_regular_file()) ||
+                                (name == kSidesName && entry.is_directory() && !entry.is_symlink())
+                          : name == kVerifiedName ||
+                                (name == partial(kJournalName) && entry.is_regular_file() &&
+                                 begins_a_journal(entry.path()));
     check_usage(ours, folder.string(),
                 ": expected an empty folder, or one that xsa prepare made, but it holds ", name,
                 "; name another folder with --output");
@@ -67,13 +78,21 @@ Json record_in(const fs::path& folder, const char* name, bool replaced) {
   return record;
 }
 
+void check_folder_is_writable(const fs::path& folder) {
+  const bool may_write = ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+  check(may_write, folder.string(),
+        ": expected a folder that may be written to: ", may_write ? "" : std::strerror(errno),
+        "; name another with --output");
+}
+
 void clear(const fs::path& folder, bool recorded) {
   std::vector<fs::path> files = own_files(folder, recorded);
   // The record goes last: a kill in between leaves a folder that can be cleared again.
   std::stable_partition(files.begin(), files.end(), [](const fs::path& file) {
-    return is_token_file(file.filename().string());
+    const std::string name = file.filename().string();
+    return is_token_file(name) || name == kSidesName;
   });
-  for (const fs::path& file : files) fs::remove(file);
+  for (const fs::path& file : files) fs::remove_all(file);
 }
 
 Error damaged(const fs::path& path) {

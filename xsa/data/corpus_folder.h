@@ -12,7 +12,7 @@ namespace xsa::data {
 
 /// Stands until the manifest does.
 inline constexpr const char* kJournalName = "journal.json";
-inline constexpr int kJournalVersion = 2;
+inline constexpr int kJournalVersion = 3;
 
 /// One process at a time works in a folder; a killed one's lock is gone with it.
 class FolderLock {
@@ -28,6 +28,9 @@ class FolderLock {
 /// UsageError for a file of that name that is somebody else's, and damaged() for one that is no
 /// JSON; that is a discarded value where it is to be `replaced`.
 Json record_in(const std::filesystem::path& folder, const char* name, bool replaced);
+
+/// Throws Error where nothing can be written into the folder.
+void check_folder_is_writable(const std::filesystem::path& folder);
 
 /// Leaves the folder empty. `recorded`: it holds a record of ours, damaged or not. Throws
 /// UsageError, before anything is removed, where it holds other files, or files of ours without a

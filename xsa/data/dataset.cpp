@@ -4,8 +4,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <span>
 
@@ -108,15 +110,26 @@ bool is_ready(const fs::path& folder, const Source& source, bool may_write) {
 
 Dataset open_folder(const fs::path& folder, std::unique_ptr<text::Tokenizer> tokenizer) {
   Json manifest = read_manifest(folder);
-  const std::int64_t vocabulary = tokenizer->vocabulary_size();
-  return {open_split(folder, manifest, "train", vocabulary),
-          open_split(folder, manifest, "validation", vocabulary), std::move(tokenizer),
-          std::move(manifest)};
+  auto [train, validation] =
+      open_splits(folder, manifest, tokenizer->vocabulary_size(), folder.parent_path());
+  return {std::move(train), std::move(validation), std::move(tokenizer), std::move(manifest)};
+}
+
+/// What lies where data is expected is not passed over in silence.
+void say_passed_over(const std::string& source, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i)
+    text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kShown) text += cat(", and ", names.size() - kShown, " more");
+  std::fprintf(stderr, "xsa: note: %s: not read: %s\n", source.c_str(), text.c_str());
 }
 
 /// Through the cache.
 Dataset open_text(const DataConfig& config, std::unique_ptr<text::Tokenizer> tokenizer) {
   const Source source = find_source(config);
+  say_passed_over(config.source, source.passed_over);
   const fs::path folder = fs::path(config.cache) / folder_name(config, source);
   try {
     std::error_code ignored;  // a cache that cannot be made shows in the next steps
@@ -143,7 +156,8 @@ Dataset open_text(const DataConfig& config, std::unique_ptr<text::Tokenizer> tok
 Dataset open_dataset(const DataConfig& config) {
   auto tokenizer = text::make_tokenizer(config.tokenizer);
   const auto ready = find_ready_shards(config.source);
-  Dataset dataset = ready ? open_ready_shards(*ready, std::move(tokenizer))
+  if (ready) say_passed_over(config.source, ready->passed_over);
+  Dataset dataset = ready ? open_ready_shards(*ready, std::move(tokenizer), config.cache)
                           : open_text(config, std::move(tokenizer));
   if (config.documents == "packed")
     for (Split* split : {&dataset.train, &dataset.validation})
@@ -153,9 +167,8 @@ Dataset open_dataset(const DataConfig& config) {
 
 std::string Dataset::sha256() const {
   std::string hashes;
-  for (const char* split : {"train", "validation"})
-    for (const Json& shard : manifest.at(split).at("shards"))
-      hashes += shard.value("sha256", shard.value("sample_sha256", "")) + " ";
+  for (const Split* split : {&train, &validation})
+    for (const Shard& shard : split->tokens.shards()) hashes += shard.verify() + " ";
   return xsa::sha256(std::as_bytes(std::span(hashes)));
 }
 

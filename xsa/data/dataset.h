@@ -58,12 +58,14 @@ struct Dataset {
   std::unique_ptr<text::Tokenizer> tokenizer;
   Json manifest;  // sources, sizes, hashes, tokenizer, counts
 
-  /// Of the shards' own hashes, both splits: equal where the tokens are, wherever they came from.
+  /// Of the shards' own hashes, both splits, as they were verified: equal where the tokens are,
+  /// wherever they came from.
   std::string sha256() const;
 };
 
-/// Opens the shards of `config`. Those of a text are made first (with a progress bar) where they
-/// are missing or their source has changed. Throws Error for a source that is missing, empty,
+/// Opens the shards of `config` and verifies them. Those of a text are made first (with a progress
+/// bar) where they are missing or their source has changed. Says on standard error what lies in the
+/// source and is not read. Throws Error for a source that is missing, empty,
 /// unreadable or binary, naming the file and the remedy.
 Dataset open_dataset(const DataConfig& config);
 

@@ -14,8 +14,12 @@ constexpr std::size_t kBatchPieces = 4096;
 constexpr std::size_t kMaxRunBytes = std::size_t{16} << 20;
 constexpr std::size_t kPlaceBytes = kBatchBytes;  // of a document's text, for place_of
 
-bool falls_to_validation(std::string_view text, double fraction) {
-  return fraction > 0 && place_of(text.substr(0, kPlaceBytes)) < fraction;
+/// Says of a document that begins with `text` on which side it falls, unless its source has said
+/// it.
+void choose_side(Piece& piece, std::string_view text, double fraction) {
+  if (piece.held_out) return;
+  if (fraction > 0) piece.place = place_of(text.substr(0, kPlaceBytes));
+  piece.held_out = fraction > 0 && piece.place < fraction;
 }
 
 void set_fault(Piece& piece, Fault fault, std::string reason) {
@@ -85,8 +89,7 @@ bool Batcher::split(DocumentBatch& batch) {
     batch.text.resize(open_->begin);
     return true;
   }
-  if (open_->starts && !open_->held_out)
-    open_->held_out = falls_to_validation(batch.text, fraction_);
+  if (open_->starts) choose_side(*open_, batch.text, fraction_);
   const std::size_t cut = tokenizer_.safe_prefix(batch.text);
   if (cut == 0 && limit_ < kMaxRunBytes) {
     limit_ *= 2;
@@ -143,8 +146,7 @@ void encode(DocumentBatch& batch, const text::Tokenizer& tokenizer, double valid
     }
     if (piece.fault == Fault::kNone && piece.is_file && text.find('\0') != text.npos)
       set_fault(piece, Fault::kBinary, "expected text, got binary data: a NUL byte");
-    if (piece.starts && !piece.held_out)
-      piece.held_out = falls_to_validation(text, validation_fraction);
+    if (piece.starts) choose_side(piece, text, validation_fraction);
     ids.clear();
     if (piece.fault == Fault::kNone && !(whole && text.empty())) {
       if (piece.starts) ids.push_back(tokenizer.end_of_text());

@@ -21,6 +21,7 @@ struct Piece {
   bool is_file = false;  // a text file: NUL bytes tell binary data
   bool check_utf8 = true;
   std::optional<bool> held_out;  // where the piece starts
+  double place = -1;             // that it was held out by; -1: by another rule, or nobody asked
   Fault fault = Fault::kNone;
   std::string reason{};
   std::size_t ids_end = 0;  // its tokens end here, those of the piece before where they begin

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "xsa/base/error.h"
+#include "xsa/base/parse_json.h"
 #include "xsa/text/utf8.h"
 
 namespace xsa::data {
@@ -36,6 +37,23 @@ int hex4(const char* at, const char* end) {
     value = value * 16 + digit;
   }
   return value;
+}
+
+void add_texts(const Json& value, const std::string& path, std::vector<std::string>& paths) {
+  if (value.is_object())
+    for (const auto& [key, member] : value.items())
+      add_texts(member, path.empty() ? key : path + "." + key, paths);
+  if (value.is_array())
+    for (const Json& element : value) add_texts(element, path, paths);
+  if (value.is_string() && std::find(paths.begin(), paths.end(), path) == paths.end())
+    paths.push_back(path);
+}
+
+/// The paths that a column may be named by.
+std::vector<std::string> texts_in(std::string_view line) {
+  std::vector<std::string> paths;
+  add_texts(try_parse_json(line), "", paths);
+  return paths;
 }
 
 }  // namespace
@@ -174,46 +192,102 @@ void JsonText::take_value(int depth) {
       return take_word("false");
     case 'n':
       return take_word("null");
+    // As Python writes what JSON has no word for.
+    case 'N':
+      return take_word("NaN");
+    case 'I':
+      return take_word("Infinity");
     default:
       if (*at_ != '-' && !is_digit(*at_)) refuse("a value");
+      if (at_ + 1 < end_ && at_[1] == 'I') return take_word("-Infinity");
       take_number();
   }
 }
 
-/// The value of the wanted key. A later one of the same key takes its place.
-void JsonText::take_field(Row& row) {
-  found_ = true;
-  row.fault = Fault::kNone;
-  row.text = {};
-  skip_space();
-  const char first = at_ < end_ ? *at_ : '\0';
-  if (first == '"') {
-    row.text = unescaped(take_string(), text_buffer_);
-    return;
+/// Hands each element to take_element; the strings of the outermost list are the text.
+template <class TakeElement>
+void JsonText::take_list(Row& row, const TakeElement& take_element) {
+  if (lists_ == 0) {
+    joined_.clear();
+    strings_ = 0;
   }
-  take_value(0);
-  row.fault = first == 'n' ? Fault::kNoText : Fault::kWrongType;
-  row.reason = first == 'n' ? cat("'", column_, "' is null")
-                            : cat("'", column_, "': expected a string, got ",
-                                  first == '{'                   ? "an object"
-                                  : first == '['                 ? "an array"
-                                  : first == 't' || first == 'f' ? "a boolean"
-                                                                 : "a number");
+  ++lists_;
+  expect('[', "'['");
+  if (take(']')) {
+    found_ = true;
+  } else {
+    do {
+      take_element();
+    } while (take(','));
+    expect(']', "',' or ']'");
+  }
+  if (--lists_ == 0 && row.fault == Fault::kNone) row.text = joined_;
 }
 
-void JsonText::take_members(Row& row) {
+/// The value of the wanted key, or an element of the list that it is. A later one of the same key
+/// takes its place.
+void JsonText::take_field(int depth, Row& row) {
+  if (depth > kMaxDepth) refuse("less nesting");
+  found_ = true;
+  if (lists_ == 0) row = Row{};
+  skip_space();
+  const char first = at_ < end_ ? *at_ : '\0';
+  if (first == '[') return take_list(row, [&] { take_field(depth + 1, row); });
+  if (first == '"') {
+    const std::string_view text = unescaped(take_string(), text_buffer_);
+    if (lists_ == 0) {
+      row.text = text;
+    } else {
+      if (strings_++ > 0) joined_ += '\n';
+      joined_ += text;
+    }
+    return;
+  }
+  take_value(depth);
+  const bool is_null = first == 'n';
+  if (is_null && lists_ > 0) return;
+  row.fault = is_null ? Fault::kNoText : Fault::kWrongType;
+  row.reason = is_null ? cat("'", column_, "' is null")
+                       : cat("'", column_, "': expected ",
+                             lists_ > 0 ? "strings in its list" : "a string", ", got ",
+                             first == '{'                   ? "an object"
+                             : first == 't' || first == 'f' ? "a boolean"
+                                                            : "a number");
+}
+
+/// A value whose key is the path's up to `within`: the field lies in it, or in each of its
+/// elements.
+void JsonText::take_on_the_way(std::size_t within, int depth, Row& row) {
+  skip_space();
+  if (at_ < end_ && *at_ == '{') return take_members(within, depth + 1, row);
+  if (at_ == end_ || *at_ != '[') return take_value(depth);
+  if (depth > kMaxDepth) refuse("less nesting");
+  if (lists_ == 0) row = Row{};
+  take_list(row, [&] { take_on_the_way(within, depth + 1, row); });
+}
+
+/// An object's. The path goes on at `within` of the column's name.
+void JsonText::take_members(std::size_t within, int depth, Row& row) {
+  if (depth > kMaxDepth) refuse("less nesting");
+  skip_space();
+  if (at_ < end_ && *at_ == '[') refuse("a JSON object, not an array,");
   expect('{', "a JSON object");
   if (take('}')) return;
+  const std::string_view wanted = std::string_view(column_).substr(within);
   do {
     skip_space();
     const std::string_view key = unescaped(take_string(), key_buffer_);
+    const bool is_it = key == wanted;
+    const bool is_on_the_way =
+        wanted.size() > key.size() && wanted.starts_with(key) && wanted[key.size()] == '.';
+    const std::size_t rest = within + key.size() + 1;
     expect(':', "':'");
-    if (key == column_) {
-      take_field(row);
-    } else {
-      if (!found_) keys_.emplace_back(key);
-      take_value(0);
-    }
+    if (is_it)
+      take_field(depth, row);
+    else if (is_on_the_way)
+      take_on_the_way(rest, depth, row);
+    else
+      take_value(depth);
   } while (take(','));
   expect('}', "',' or '}'");
 }
@@ -221,14 +295,14 @@ void JsonText::take_members(Row& row) {
 void JsonText::read(std::string_view line, Row& row) {
   begin_ = at_ = line.data();
   end_ = begin_ + line.size();
-  keys_.clear();
   found_ = false;
+  lists_ = 0;
   row = Row{};
   try {
-    take_members(row);
+    take_members(0, 0, row);
     skip_space();
     if (at_ != end_) refuse("the end of the line");
-    if (!found_) throw Refusal{Fault::kNoText, missing_column(column_, keys_)};
+    if (!found_) throw Refusal{Fault::kNoText, missing_column(column_, texts_in(line))};
   } catch (const Refusal& refusal) {
     row = Row{.fault = refusal.fault, .reason = refusal.reason};
   }

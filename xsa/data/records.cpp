@@ -88,6 +88,25 @@ void for_each_arrow_record(const fs::path& path,
   }
 }
 
+/// Python writes NaN, Infinity and -Infinity, for which JSON has no word: null in their place.
+std::string with_null_for_nan(std::string_view line) {
+  std::string text;
+  bool in_string = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const auto skip = [&](std::string_view word) {
+      if (in_string || !line.substr(i).starts_with(word)) return false;
+      text += "null";
+      i += word.size() - 1;
+      return true;
+    };
+    if (skip("NaN") || skip("Infinity") || skip("-Infinity")) continue;
+    text += line[i];
+    if (line[i] == '"') in_string = !in_string;
+    if (in_string && line[i] == '\\' && i + 1 < line.size()) text += line[++i];
+  }
+  return text;
+}
+
 void for_each_line(const fs::path& path, const std::function<void(std::int64_t, Json&&)>& take) {
   ByteStream stream(path);
   LineReader lines(stream, kMaxLineBytes);
@@ -98,9 +117,11 @@ void for_each_line(const fs::path& path, const std::function<void(std::int64_t, 
     if (line.find_first_not_of(" \t\r") == line.npos && !too_long) continue;
     const std::string place = cat(path.string(), ": row ", row, " (line ", number, "): ");
     check(!too_long, place, "longer than ", kMaxLineBytes >> 20, " MiB");
+    check(!line.substr(line.find_first_not_of(" \t\r")).starts_with('['), place,
+          "expected a JSON object in each line, got array; `jq -c '.[]'` makes lines of it");
     Json record;
     try {
-      record = parse_json(line);
+      record = parse_json(with_null_for_nan(line));
     } catch (const Error& error) {
       throw Error(place + error.what());
     }
@@ -110,20 +131,28 @@ void for_each_line(const fs::path& path, const std::function<void(std::int64_t, 
   }
 }
 
+bool among(const fs::path& ending, std::initializer_list<const char*> endings) {
+  return std::find(endings.begin(), endings.end(), ending) != endings.end();
+}
+
+/// The ending, of a packed file that of what is in it; and whether it is packed.
+std::pair<fs::path, bool> ending_of(const fs::path& path) {
+  const bool packed = among(path.extension(), {".gz", ".zst", ".zstd"});
+  return {packed ? path.stem().extension() : path.extension(), packed};
+}
+
 }  // namespace
 
 FileKind kind_of(const fs::path& path) {
-  const auto among = [](const fs::path& ending, std::initializer_list<const char*> endings) {
-    return std::find(endings.begin(), endings.end(), ending) != endings.end();
-  };
-  const bool packed = among(path.extension(), {".gz", ".zst", ".zstd"});
-  const fs::path ending = packed ? path.stem().extension() : path.extension();
+  const auto [ending, packed] = ending_of(path);
   if (among(ending, {".jsonl", ".ndjson", ".json"})) return FileKind::kJsonLines;
   if (packed) return FileKind::kText;
   if (among(ending, {".parquet", ".pq"})) return FileKind::kParquet;
   if (among(ending, {".arrow", ".ipc", ".feather"})) return FileKind::kArrow;
   return FileKind::kText;
 }
+
+bool is_table(const fs::path& path) { return among(ending_of(path).first, {".csv", ".tsv"}); }
 
 bool is_record_file(const fs::path& path) { return kind_of(path) != FileKind::kText; }
 

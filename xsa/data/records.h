@@ -15,6 +15,10 @@ enum class FileKind { kText, kJsonLines, kParquet, kArrow };
 /// .arrow .ipc .feather; anything else is text.
 FileKind kind_of(const std::filesystem::path& path);
 
+/// Whether a file's name says that it is a table of values between commas or tabs (.csv, .tsv, also
+/// packed), which is no prose.
+bool is_table(const std::filesystem::path& path);
+
 /// Whether for_each_record reads it.
 bool is_record_file(const std::filesystem::path& path);
 

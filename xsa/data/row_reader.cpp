@@ -6,6 +6,7 @@
 #include "xsa/base/error.h"
 #include "xsa/base/suggest.h"
 #include "xsa/data/byte_stream.h"
+#include "xsa/data/file_head.h"
 #include "xsa/data/json_text.h"
 
 namespace xsa::data {
@@ -30,10 +31,19 @@ class TextReader final : public RowReader {
     std::size_t wanted = buffer_.size();
     if (position_ < cut_) wanted = std::min(wanted, static_cast<std::size_t>(cut_ - position_));
     const std::size_t got = stream_.read({buffer_.data(), wanted});
-    if (position_ == 0 && guess_) refuse_what_is_no_text({buffer_.data(), got});
+    std::string_view text(buffer_.data(), got);
+    if (position_ == 0) {
+      if (const std::string encoding = foreign_encoding(text); !encoding.empty()) {
+        done_ = true;
+        row = Row{.fault = Fault::kInvalidUtf8, .reason = "expected UTF-8, got " + encoding};
+        return true;
+      }
+      if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+      if (guess_) refuse_what_is_no_text(text);
+    }
     position_ += static_cast<std::int64_t>(got);
     done_ = got < wanted;
-    row = {{buffer_.data(), got}, starts_, done_ || position_ == cut_};
+    row = {text, starts_, done_ || position_ == cut_};
     starts_ = row.ends;
     return true;
   }
@@ -110,14 +120,14 @@ void RowReader::skip(std::int64_t rows) {
     check(next(row), "a source has become shorter; run again with --overwrite");
 }
 
-std::string missing_column(const std::string& column, const std::vector<std::string>& columns) {
+std::string missing_column(const std::string& column, const std::vector<std::string>& texts) {
   constexpr std::size_t kShown = 20;
   std::string known;
-  for (std::size_t i = 0; i < std::min(columns.size(), kShown); ++i)
-    known += (i == 0 ? "" : ", ") + columns[i];
-  if (columns.size() > kShown) known += ", ...";
-  return cat("no column '", column, "'", did_you_mean(column, columns), "; it has ",
-             known.empty() ? "none" : known, " (--column chooses)");
+  for (std::size_t i = 0; i < std::min(texts.size(), kShown); ++i)
+    known += (i == 0 ? "" : ", ") + texts[i];
+  if (texts.size() > kShown) known += ", ...";
+  return cat("no column '", column, "'", did_you_mean(column, texts),
+             "; columns of text: ", known.empty() ? "none" : known, " (--column chooses)");
 }
 
 std::unique_ptr<RowReader> open_text(const fs::path& path, const RowForm& form) {

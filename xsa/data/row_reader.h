@@ -58,7 +58,8 @@ std::unique_ptr<RowReader> open_json_lines(const std::filesystem::path& path, co
 std::unique_ptr<RowReader> open_parquet(const std::filesystem::path& path, const RowForm& form);
 std::unique_ptr<RowReader> open_arrow(const std::filesystem::path& path, const RowForm& form);
 
-/// "no column 'txt' (did you mean 'text'?); the columns are id, text".
-std::string missing_column(const std::string& column, const std::vector<std::string>& columns);
+/// "no column 'txt' (did you mean 'text'?); columns of text: text, meta.title". `texts`: those that
+/// can be taken, each by its path.
+std::string missing_column(const std::string& column, const std::vector<std::string>& texts);
 
 }  // namespace xsa::data

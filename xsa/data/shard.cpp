@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
-#include <cstring>
+#include <chrono>
 #include <limits>
+#include <mutex>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "xsa/base/error.h"
+#include "xsa/base/hash.h"
+#include "xsa/base/signals.h"
+#include "xsa/data/file_head.h"
 
 namespace xsa::data {
 namespace {
@@ -28,6 +32,9 @@ constexpr std::string_view kRemedy =
     "; if it lies in the data cache, remove its folder and it is made again; if xsa prepare made "
     "it, repeat that with --overwrite";
 
+/// Two writes within a tick of the system's clock may leave the same times: at most 10 ms.
+constexpr std::chrono::milliseconds kTick{20};
+
 template <class Expected, class Got>
 [[noreturn]] void refuse(const fs::path& path, std::string_view field, const Expected& expected,
                          const Got& got) {
@@ -35,8 +42,28 @@ template <class Expected, class Got>
                   got, kRemedy));
 }
 
+/// The begin of a file, at most as much of it as tells what it is.
+std::string head_of(const RandomAccessFile& file) {
+  constexpr std::int64_t kHeadBytes = 64;
+  std::string head(static_cast<std::size_t>(std::min(file.size(), kHeadBytes)), '\0');
+  file.read(0, std::as_writable_bytes(std::span(head)));
+  return head;
+}
+
+/// The first two fields of a header.
+std::array<std::int32_t, 2> begin_of(const RandomAccessFile& file) {
+  std::array<std::int32_t, 2> begin{};
+  if (file.size() >= static_cast<std::int64_t>(sizeof begin))
+    file.read(0, std::as_writable_bytes(std::span(begin)));
+  return begin;
+}
+
+constexpr std::string_view kLlama3 = "llm.c's format for Llama 3, tokens of 4 bytes";
+
 ShardHeader read_header(const RandomAccessFile& file) {
   const fs::path& path = file.path();
+  check(!is_lfs_pointer(head_of(file)), path.string(), ": expected a token shard, got ",
+        kLfsPointer);
   ShardHeader header;
   if (file.size() < static_cast<std::int64_t>(sizeof header))
     refuse(path, "file size", cat("at least the header's ", sizeof header, " bytes"), file.size());
@@ -72,9 +99,24 @@ void write_shard(const fs::path& path, std::span<const text::Token> tokens) {
   atomic_write(path, bytes);
 }
 
-Shard::Shard(const fs::path& path, ShardFormat format) : file_(path) {
+struct Shard::Verified {
+  std::mutex mutex;
+  std::string sha256;  // "" as long as nobody knows it
+  FileState opened;
+  FileState state{};  // that it was found in; bytes = 0: not yet
+};
+
+Shard::~Shard() = default;
+Shard::Shard(Shard&& other) noexcept = default;
+
+Shard::Shard(const fs::path& path, ShardFormat format, std::string sha256)
+    : file_(path), verified_(new Verified{{}, std::move(sha256), file_.state()}) {
   constexpr auto kTokenBytes = static_cast<std::int64_t>(sizeof(std::uint16_t));
   if (format == ShardFormat::kNanoGpt) {
+    check(!is_lfs_pointer(head_of(file_)), path.string(), ": expected nanoGPT's tokens, got ",
+          kLfsPointer);
+    check(begin_of(file_)[0] != kLlama3Magic, path.string(), ": expected nanoGPT's tokens, got ",
+          kLlama3, "; prepare the text anew with the tokenizer gpt2");
     check(file_.size() % kTokenBytes == 0, path.string(),
           ": not nanoGPT's tokens: expected an even number of bytes (uint16), got ", file_.size(),
           "; was it cut short?");
@@ -91,7 +133,71 @@ Shard::Shard(const fs::path& path, ShardFormat format) : file_(path) {
 }
 
 void Shard::read(std::int64_t begin, std::span<std::uint16_t> out) const {
-  file_.read(offset_of(begin), std::as_writable_bytes(out));
+  if (out.empty()) return;
+  for (;;) {
+    if (verified_state().bytes == 0) verify();
+    const FileState before = verified_state();
+    file_.read(offset_of(begin), std::as_writable_bytes(out));
+    if (file_.state() == before) return;
+    verify();  // it may have been touched alone
+  }
+}
+
+std::string Shard::verify(const HashProgress& progress) const {
+  const std::lock_guard lock(verified_->mutex);
+  if (file_.size() > 0 && file_.state() != verified_->state) hash_anew(*verified_, progress);
+  if (file_.size() == 0) verified_->sha256 = Sha256().hex();
+  return verified_->sha256;
+}
+
+FileState Shard::verified_state() const {
+  const std::lock_guard lock(verified_->mutex);
+  return verified_->state;
+}
+
+bool Shard::recall(const FileState& state, const std::string& sha256) const {
+  const std::lock_guard lock(verified_->mutex);
+  if (file_.state() != state || state != verified_->opened) return false;
+  if (!verified_->sha256.empty() && verified_->sha256 != sha256) return false;
+  verified_->sha256 = sha256;
+  verified_->state = state;
+  return true;
+}
+
+void Shard::hash_anew(Verified& verified, const HashProgress& progress) const {
+  constexpr const char* kChanged =
+      "; was it cut short, or written to meanwhile? try again when nothing writes to it";
+  const auto age = [&](const FileState& state) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return now - std::chrono::nanoseconds(std::max(state.modified_ns, state.changed_ns));
+  };
+  const FileState before = file_.state();
+  // A file of this moment waits, so that what writes to it from here on changes its times.
+  if (age(before) < kTick) std::this_thread::sleep_for(kTick);
+  check(file_.state() == before && before.bytes == file_.size(), path().string(), ": expected ",
+        file_.size(), " bytes at rest, got ", before.bytes, kChanged);
+  // Its header was read when it was opened, and is not read again.
+  check(!verified.sha256.empty() || before == verified.opened, path().string(),
+        ": expected the file that was opened, got another", kChanged);
+  Sha256 hash;
+  std::vector<std::byte> piece(std::size_t{1} << 20);
+  for (std::int64_t at = 0; at < file_.size();) {
+    if (const int signal = stop_signal())
+      throw Interrupted(signal, "stopped while checking " + path().string());
+    const auto part = std::span(piece).first(static_cast<std::size_t>(
+        std::min(static_cast<std::int64_t>(piece.size()), file_.size() - at)));
+    file_.read(at, part);
+    hash.add(part);
+    at += static_cast<std::int64_t>(part.size());
+    if (progress) progress(static_cast<std::int64_t>(part.size()));
+  }
+  check(file_.state() == before, path().string(), ": it changed while it was read", kChanged);
+  const std::string found = hash.hex();
+  check(verified.sha256.empty() || verified.sha256 == found, path().string(), ": expected SHA-256 ",
+        verified.sha256, ", got ", found,
+        ": the file was changed after it was made; bring the old one back", kRemedy);
+  verified.sha256 = found;
+  verified.state = before;
 }
 
 void Shard::will_need(std::int64_t begin, std::int64_t count) const {
@@ -99,18 +205,25 @@ void Shard::will_need(std::int64_t begin, std::int64_t count) const {
 }
 
 bool is_llm_c_shard(const fs::path& path) {
+  const auto [magic, version] = begin_of(RandomAccessFile(path));
+  return magic == kMagic && version == kVersion;
+}
+
+std::string no_llm_c_shard(const fs::path& path) {
   const RandomAccessFile file(path);
-  std::array<std::int32_t, 2> begin{};
-  if (file.size() < static_cast<std::int64_t>(sizeof begin)) return false;
-  file.read(0, std::as_writable_bytes(std::span(begin)));
-  return begin[0] == kMagic && begin[1] == kVersion;
+  const auto [magic, version] = begin_of(file);
+  if (file.size() == 0) return "an empty file";
+  if (is_lfs_pointer(head_of(file))) return std::string(kLfsPointer);
+  if (magic == kLlama3Magic) return cat("magic ", magic, ": ", kLlama3);
+  if (magic != kMagic) return cat("magic (int32 0) ", magic, " for ", kMagic);
+  return cat("version (int32 1) ", version, " for ", kVersion);
 }
 
 TokenStream::TokenStream(const std::vector<fs::path>& shards, ShardFormat format,
-                         std::int64_t vocabulary)
+                         std::int64_t vocabulary, const std::vector<std::string>& sha256)
     : vocabulary_(vocabulary) {
-  for (const fs::path& path : shards) {
-    shards_.emplace_back(path, format);
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    shards_.emplace_back(shards[i], format, sha256.empty() ? "" : sha256[i]);
     begins_.push_back(size_);
     size_ += shards_.back().size();
   }

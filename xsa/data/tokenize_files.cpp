@@ -141,7 +141,7 @@ class Writer {
     within_ = false;
     ++state_.counts.rows;
     if (!dropped_ && bytes_ == 0) ++state_.counts.empty_documents;
-    if (!dropped_ && bytes_ > 0) (held_out_ ? validation_ : train_).end_document(bytes_);
+    if (!dropped_ && bytes_ > 0) end_document();
     state_.position = piece.after;
   }
 
@@ -151,7 +151,17 @@ class Writer {
     within_ = true;
     dropped_ = false;
     held_out_ = *piece.held_out;
+    place_ = piece.place;
     bytes_ = 0;
+  }
+
+  void end_document() {
+    SplitWriter& side = held_out_ ? validation_ : train_;
+    const SplitState& before = held_out_ ? before_validation_ : before_train_;
+    side.end_document(bytes_);
+    Nearest& nearest = held_out_ ? state_.nearest_held_out : state_.nearest_trained;
+    if (place_ >= 0 && (nearest.place < 0 || is_nearer(place_, nearest.place, held_out_)))
+      nearest = {place_, before.tokens, side.state().tokens, bytes_};
   }
 
   void take_back() {
@@ -192,6 +202,7 @@ class Writer {
   const TokenizeOptions& options_;
   SplitState before_train_, before_validation_;  // the document in hand
   bool within_ = false, dropped_ = false, held_out_ = false;
+  double place_ = -1;       // of the document in hand
   std::int64_t bytes_ = 0;  // of the document in hand
   std::int64_t uncommitted_ = 0, text_bytes_ = 0;
 };
@@ -211,6 +222,18 @@ Json to_json(const Counts& counts) {
           {"empty_documents", counts.empty_documents},
           {"bad_rows", bad},
           {"bad_row_examples", counts.examples}};
+}
+
+Json to_json(const Nearest& nearest) {
+  return {{"place", nearest.place},
+          {"begin", nearest.begin},
+          {"end", nearest.end},
+          {"bytes", nearest.bytes}};
+}
+
+Nearest nearest_of(const Json& json) {
+  return {json.at("place").get<double>(), count_in(json, "begin"), count_in(json, "end"),
+          count_in(json, "bytes")};
 }
 
 Counts counts_of(const Json& json) {

@@ -25,11 +25,21 @@ struct Counts {
 Json to_json(const Counts& counts);
 Counts counts_of(const Json& json);
 
+/// The document of a side whose place (source.h) is nearest to the other side.
+struct Nearest {
+  double place = -1;                // -1: there is none
+  std::int64_t begin = 0, end = 0;  // its tokens on that side
+  std::int64_t bytes = 0;
+};
+Json to_json(const Nearest& nearest);
+Nearest nearest_of(const Json& json);
+
 /// Everything up to `position` is in the splits.
 struct Progressed {
   Position position;
   SplitState train, validation;
   Counts counts;
+  Nearest nearest_trained{}, nearest_held_out{};  // where documents fall by their hash
 };
 
 struct TokenizeOptions {

@@ -20,13 +20,14 @@ using Paths = std::vector<fs::path>;
 constexpr const char* kEndings[] = {".parquet", ".arrow", ".jsonl", ".jsonl.gz", ".jsonl.zst"};
 constexpr char kEndingsText[] = "parquet, arrow, jsonl, jsonl.gz or jsonl.zst";
 
-/// Files and folders directly in `folder`, sorted; none where it cannot be read.
+/// Files and folders directly in `folder`, sorted; none where there is no such folder.
 Paths entries(const fs::path& folder) {
   Paths found;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error))
     found.push_back(entry->path());
+  check(error != std::errc::permission_denied, folder.string(), ": cannot read: ", error.message());
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -46,9 +47,12 @@ Paths files_of_one_kind(const fs::path& folder,
     Paths found;
     for (const fs::path& path : all) {
       const std::string name = path.filename().string();
-      if (name.ends_with(ending) && !name.starts_with("cache-") &&
-          fits(name.substr(0, name.size() - ending.size())) && fs::is_regular_file(path))
-        found.push_back(path);
+      if (!name.ends_with(ending) || name.starts_with("cache-") ||
+          !fits(name.substr(0, name.size() - ending.size())))
+        continue;
+      check(fs::exists(path), path.string(),
+            ": expected a file of records, got a link to one that is gone; fetch it again");
+      if (fs::is_regular_file(path)) found.push_back(path);
     }
     if (!found.empty()) return found;
   }
