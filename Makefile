@@ -36,6 +36,10 @@ bench:
 	@tools/setup bench
 	@tools/bench $(ARGS)
 
+first-run:
+	@tools/setup python
+	@.setup/python tools/first_run.py $(ARGS)
+
 eval-parity:
 	@tools/setup build peers
 	@.setup/peer/bin/python bench/requests_parity.py

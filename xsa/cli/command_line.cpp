@@ -92,6 +92,7 @@ Check one_of_words(std::vector<std::string> words) {
 namespace option_value {
 
 void read(const std::string& text, std::string& value) { value = text; }
+void read(const std::string& text, std::filesystem::path& value) { value = text; }
 
 void read(const std::string& text, std::int64_t& value) {
   check_usage(read_number(text, value), "expected a whole number, got '", text, "'");
@@ -102,6 +103,7 @@ void read(const std::string& text, double& value) {
 }
 
 std::string shown(const std::string& value) { return value; }
+std::string shown(const std::filesystem::path& value) { return value.string(); }
 std::string shown(std::int64_t value) { return value == 0 ? "" : cat(value); }
 std::string shown(double value) { return value == 0 ? "" : cat(value); }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -30,6 +31,7 @@ Check one_of_words(std::vector<std::string> words);
 namespace option_value {
 // Each throws UsageError without the option's name; a vector takes one value more.
 void read(const std::string& text, std::string& value);
+void read(const std::string& text, std::filesystem::path& value);
 void read(const std::string& text, std::int64_t& value);
 void read(const std::string& text, double& value);
 template <class T>
@@ -43,6 +45,7 @@ void read(const std::string& text, std::vector<T>& value) {
 
 // What a value is before anything is read, as the help shows it; "" where it says nothing.
 std::string shown(const std::string& value);
+std::string shown(const std::filesystem::path& value);
 std::string shown(std::int64_t value);
 std::string shown(double value);
 template <class T>
@@ -52,7 +55,10 @@ std::string shown(const std::optional<T>& value) {
 template <class T>
 std::string shown(const std::vector<T>& value) {
   std::string text;
-  for (const T& each : value) text += (text.empty() ? "" : ",") + shown(each);
+  for (const T& each : value) {
+    if (!text.empty()) text += ',';
+    text += shown(each);
+  }
   return text;
 }
 
@@ -121,9 +127,9 @@ class CommandLine {
   Option* add_option(const std::string& names, T& target, const std::string& help) {
     using Value = typename option_value::ValueOf<T>::Type;
     Option* const option = add(names, help);
-    option->kind = std::is_same_v<Value, std::string>    ? "TEXT"
-                   : std::is_same_v<Value, std::int64_t> ? "N"
-                                                         : "NUMBER";
+    option->kind = std::is_same_v<Value, std::int64_t> ? "N"
+                   : std::is_same_v<Value, double>     ? "NUMBER"
+                                                       : "TEXT";
     option->default_text = option_value::shown(target);
     option->read = [&target](const std::string& text) { option_value::read(text, target); };
     if constexpr (option_value::kIsVector<T>) {

@@ -5,9 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/kernels/cpu/fused.h"
 #include "xsa/base/error.h"
@@ -61,6 +64,16 @@ TEST(XsaIsa, IsAnErrorAndNoAbortWhereTheMachineLacksIt) {
                 "XSA_ISA: expected one of this machine's instruction sets \\(.*" +
                     instruction_sets().back() + "\\), got '" + name + "'");
   }
+}
+
+TEST(InstructionSets, AreAllTestedHere) {
+#if defined(__x86_64__)
+  const std::vector<std::string> here = instruction_sets();
+  for (const auto& [name, what] : {std::pair("AVX2", "AVX2"), std::pair("AVX3", "AVX-512")})
+    if (std::ranges::find(here, name) == here.end()) GTEST_SKIP() << "this machine has no " << what;
+#else
+  GTEST_SKIP() << "this machine is no x86-64 processor";
+#endif
 }
 
 TEST(ChooseInstructionSet, RefusesANameThatTheMachineLacks) {
