@@ -146,7 +146,7 @@ def run(arguments, words, spin, cores, group):
 def train(arguments, threads, *how):
     """Tokens a second from the first step's end to the last's; and the threads that ran."""
     words = ["train", ROOT / "recipes/demo.toml", "--name", "timed", "--overwrite"]
-    words += [f"--train.steps={STEPS}", "--train.log_every=1", "--train.eval_every=0"]
+    words += [f"--train.steps={STEPS}", "--train.log_every=1", f"--train.eval_every={STEPS}"]
     words += ["--train.eval_rows=1", f"--train.threads={threads}", "--train.warmup_steps=1"]
     run(arguments, words, *how)
     folder = arguments.folder / "runs/timed"

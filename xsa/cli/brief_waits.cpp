@@ -3,12 +3,15 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <ctime>
 
 namespace xsa::cli {
 namespace {
 
+constexpr char kSetting[] = "GOMP_SPINCOUNT=";
 constexpr std::size_t kMostVariables = 4096;
 
 bool is_named(const char* variable, const char* name) {
@@ -16,9 +19,38 @@ bool is_named(const char* variable, const char* name) {
   return std::strncmp(variable, name, size) == 0 && variable[size] == '=';
 }
 
+/// A turn as libgomp's.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  asm volatile("" ::: "memory");
+#endif
+}
+
+long nanoseconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000L + now.tv_nsec;
+}
+
+/// Turns that take kBriefWaitNanoseconds: processors differ by a factor of 30. The quickest of some
+/// samples counts, since others may have the core meanwhile.
+long turns() {
+  constexpr long kTurns = 100;
+  volatile int never = 0;
+  long quickest = kBriefWaitNanoseconds;
+  for (int sample = 0; sample < 8; ++sample) {
+    const long start = nanoseconds();
+    for (long turn = 0; turn < kTurns && never == 0; ++turn) relax();
+    quickest = std::min(quickest, nanoseconds() - start);
+  }
+  return kBriefWaitNanoseconds * kTurns / std::max(quickest, 1L);
+}
+
 /// Runs before the libraries' own initializers, libgomp's among them, and before the C library has
-/// an environment to change: another one needs another execve. It costs a millisecond or two.
-/// Where it fails, the program goes on with libgomp's own setting.
+/// an environment to change: another environment needs another execve, which costs some
+/// milliseconds. Where it fails, the program goes on with libgomp's own setting.
 void start_anew(int, char** words, char** environment) {
   static char* variables[kMostVariables + 2];
   std::size_t count = 0;
@@ -28,9 +60,12 @@ void start_anew(int, char** words, char** environment) {
       return;
     variables[count] = environment[count];
   }
-  static char brief_waits[sizeof kBriefWaits];
-  std::memcpy(brief_waits, kBriefWaits, sizeof kBriefWaits);
-  variables[count] = brief_waits;
+  static char setting[sizeof kSetting + 20];
+  char* end = setting + sizeof setting - 1;
+  for (long left = turns(); left > 0; left /= 10) *--end = static_cast<char>('0' + left % 10);
+  end -= sizeof kSetting - 1;
+  std::memcpy(end, kSetting, sizeof kSetting - 1);
+  variables[count] = end;
   ::execve("/proc/self/exe", words, variables);
 }
 

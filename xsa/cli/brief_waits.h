@@ -3,15 +3,15 @@
 
 namespace xsa::cli {
 
-/// At the end of a parallel part a thread of libgomp spins until the others are done, for some
-/// 300,000 turns (about 10 ms), then sleeps. Where another program has one of the cores, the thread
-/// that spins holds the core on which the one that it waits for could run. With this setting it
-/// gives it up early (docs/performance.md: Busy cores).
-inline constexpr char kBriefWaits[] = "GOMP_SPINCOUNT=2000";
+/// At the end of a parallel part a thread of libgomp spins until the others are done, 300,000 turns
+/// (10 ms or more) at most; then it sleeps. Where another program has one of the cores, the thread
+/// that spins holds the core on which the one that it waits for could go on. With as many turns as
+/// take this long it gives the core up early (docs/performance.md: Busy cores).
+inline constexpr long kBriefWaitNanoseconds = 100'000;
 
-/// A program that calls this has started itself anew with kBriefWaits in its environment, before
-/// libgomp read it, unless the environment has a setting of its own (GOMP_SPINCOUNT or
-/// OMP_WAIT_POLICY). What the program is called in lists of processes stays `name`.
+/// A program that links this starts itself anew with GOMP_SPINCOUNT in its environment, before
+/// libgomp reads it, unless the environment has GOMP_SPINCOUNT or OMP_WAIT_POLICY already. In lists
+/// of processes it stays `name`.
 void wait_briefly(const char* name);
 
 }  // namespace xsa::cli
