@@ -131,7 +131,7 @@ void verify_shards(const std::vector<const TokenStream*>& streams, const fs::pat
     const std::lock_guard lock(mutex);
     bar.advance(more);
   };
-  const unsigned workers = std::clamp(std::thread::hardware_concurrency(), 1u, kMostHashers);
+  const std::int64_t workers = std::min(default_threads(), kMostHashers);
   const auto remember = [&] {
     for (const Shard* shard : unknown)
       if (shard->verified_state().bytes > 0) memory.note(*shard);
