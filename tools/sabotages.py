@@ -614,6 +614,8 @@ SABOTAGES = [
         "other.key == one.key && other.differences_to(one).empty()",
         "other.key == one.key",
         "test_report",
+    ),
+    Sabotage(
         "every-own-offset-compiles-anew",
         "xsa/op/checks.cpp",
         "expect(own.sym_ge(0), ",
