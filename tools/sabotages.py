@@ -657,4 +657,11 @@ SABOTAGES = [
         "_placements(layouts[like], cuts, Replicate())",
         "python/tests/test_sharding.py",
     ),
+    Sabotage(
+        "a-damaged-file-of-records-ends-early",
+        "xsa/data/records.cpp",
+        'if (!status.ok()) fail_to_read(cat(name, ": row ", row, " or after"), status.message());',
+        "if (!status.ok()) return;",
+        "test_data",
+    ),
 ]
