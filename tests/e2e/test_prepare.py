@@ -91,7 +91,8 @@ def test_every_kind_of_file_that_python_writes(xsa):
 def test_lists_and_fields_are_read_by_path_from_every_kind_of_file(xsa):
     def turns(n):
         sizes = [0, 1, 3, 70, 200]
-        return [{"who": "a", "says": f"{n} says {m}" if m % 5 != 2 else None} for m in range(sizes[n % 5])]
+        said = [f"{n} says {m}" if m % 5 != 2 else None for m in range(sizes[n % 5])]
+        return [{"who": "a", "says": each} for each in said]
 
     rows = [{"id": n, "turns": turns(n) if n % 11 else None} for n in range(1, 201)]
     table = pyarrow.Table.from_pylist(rows)
