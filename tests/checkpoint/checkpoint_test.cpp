@@ -14,6 +14,8 @@
 #include <functional>
 #include <set>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 #include "tests/checkpoint/temp_folder.h"
 #include "xsa/base/error.h"
@@ -150,6 +152,54 @@ TEST_F(Checkpoint, NeverPrunesTheOneJustSavedThoughLaterStepsLieAround) {
   save_step(root_, 150, 2);
   EXPECT_EQ(names_in(root_), (std::set<std::string>{"LATEST", "step-000100", "step-000150"}));
   expect_sample(Reader(root_), 150);
+}
+
+/// Saves with `best` as the best step.
+void save_with_best(const fs::path& root, std::int64_t step, std::int64_t best, std::int64_t keep) {
+  Sample sample(step);
+  sample.contents.best_step = best;
+  save(root, sample.contents, keep);
+}
+
+TEST_F(Checkpoint, KeepsTheBestBesideTheNewest) {
+  for (const std::int64_t step : {10, 20, 30, 40, 50})
+    save_with_best(root_, step, std::min<std::int64_t>(step, 20), 2);
+  EXPECT_EQ(names_in(root_),
+            (std::set<std::string>{"BEST", "LATEST", "step-000020", "step-000040", "step-000050"}));
+  EXPECT_EQ(best(root_), root_ / "step-000020");
+  save_with_best(root_, 60, 60, 2);
+  EXPECT_EQ(names_in(root_),
+            (std::set<std::string>{"BEST", "LATEST", "step-000050", "step-000060"}));
+}
+
+TEST_F(Checkpoint, ABestThatIsGoneIsNotNamed) {
+  save_with_best(root_, 10, 10, 0);
+  fs::remove_all(root_ / "step-000010");
+  save_with_best(root_, 20, 10, 0);
+  EXPECT_EQ(best(root_), std::nullopt);
+  EXPECT_EQ(names_in(root_), (std::set<std::string>{"LATEST", "step-000020"}));
+}
+
+TEST_F(Checkpoint, IsNamedBehindItsRun) {
+  for (const std::int64_t step : {200, 300, 400}) save_with_best(root_, step, 200, 0);
+  const auto named = [](const fs::path& path, const char* name) {
+    return named_checkpoint(path.string() + name);
+  };
+  for (const fs::path& way : {run_, run_ / "", root_}) {
+    EXPECT_EQ(named(way, "@best"), root_ / "step-000200");
+    EXPECT_EQ(named(way, "@latest"), root_ / "step-000400");
+    EXPECT_EQ(named(way, "@300"), root_ / "step-000300");
+    EXPECT_EQ(named_checkpoint(way), way);
+    for (const char* name : {"@350", "@", "@bset", "@3e2", "@-1"})
+      EXPECT_THAT([&] { named(way, name); },
+                  ThrowsMessage<UsageError>(AllOf(HasSubstr("expected @best, @latest or the step"),
+                                                  HasSubstr("200 (best), 300, 400 (latest)"))))
+          << name;
+  }
+  // Names of their own, and what is no run.
+  fs::create_directory(temp_.path() / "a@best");
+  EXPECT_EQ(named_checkpoint(temp_.path() / "a@best"), temp_.path() / "a@best");
+  EXPECT_EQ(named_checkpoint("nowhere@best"), "nowhere@best");
 }
 
 TEST_F(Checkpoint, StepsBeyondSixDigitsStayInOrder) {
@@ -317,6 +367,47 @@ TEST_F(DamagedCheckpoint, ARootWithoutLatestIsNamed) {
   fs::remove(root_ / "LATEST");
   EXPECT_THAT(complaint(run_), AllOf(HasSubstr(root_.string() + ": expected checkpoints"),
                                      HasSubstr((folder_).string())));
+}
+
+/// What newest_whole finds, and what it tells.
+std::pair<std::optional<std::int64_t>, std::string> found_in(const fs::path& root) {
+  std::string told;
+  const auto reader = newest_whole(root, [&](const std::string& text) { told += text; });
+  return {reader ? std::optional(reader->step()) : std::nullopt, told};
+}
+
+TEST_F(DamagedCheckpoint, TheNewestWholeOneIsTakenWithAWord) {
+  EXPECT_EQ(found_in(root_), std::pair(std::optional<std::int64_t>(2), std::string()));
+  fs::remove(root_ / "LATEST");
+  auto [step, told] = found_in(root_);
+  EXPECT_EQ(step, 2);
+  EXPECT_THAT(told, AllOf(HasSubstr("has no LATEST"), HasSubstr(folder_.string())));
+  overwrite(folder_ / "model.safetensors", "half");
+  EXPECT_EQ(found_in(root_).first, 1);
+  overwrite(root_ / "LATEST", "step-000002\n");
+  std::tie(step, told) = found_in(root_);
+  EXPECT_EQ(step, 1);
+  EXPECT_THAT(told, AllOf(HasSubstr("step-000002/model.safetensors: expected"),
+                          HasSubstr((root_ / "step-000001").string())));
+  fs::remove(root_ / "step-000001" / "state.json");
+  EXPECT_THAT([&] { found_in(root_); },
+              ThrowsMessage<Error>(HasSubstr("there is no whole checkpoint")));
+  fs::remove(root_ / "LATEST");
+  EXPECT_THAT([&] { found_in(root_); },
+              ThrowsMessage<Error>(HasSubstr("there is no whole checkpoint")));
+}
+
+TEST_F(DamagedCheckpoint, OfACourseThatWasLeftIsTakenLast) {
+  save_step(root_, 9);
+  overwrite(root_ / "LATEST", "step-000002\n");
+  fs::remove(folder_ / "state.json");
+  EXPECT_EQ(found_in(root_).first, 1);
+}
+
+TEST_F(Checkpoint, NothingIsWholeWhereNothingIs) {
+  EXPECT_EQ(found_in(root_).first, std::nullopt);
+  fs::create_directories(root_ / "step-000002.partial");
+  EXPECT_EQ(found_in(root_), std::pair(std::optional<std::int64_t>(), std::string()));
 }
 
 TEST_F(DamagedCheckpoint, WithoutAnotherWholeOneTheErrorSaysSo) {

@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+from conftest import Program, made_text
 from gpt2_folder import tensors, write_gpt2, write_safetensors
 
 QUANTITIES = [
@@ -57,6 +58,47 @@ def test_a_diagnosis_says_the_same_in_every_form(trained):
     for flag in ("--csv", "--page"):
         words = ("diagnose", "runs/run", "--sequences", 1, flag, "text.txt")
         assert "text.txt" in trained(*words, expect=2).stderr
+
+
+def test_a_run_is_measured_on_its_own_text_from_any_folder(trained, tmp_path):
+    words = ("--sequences", 4, "--json")
+    here = json.loads(trained("diagnose", "runs/run", *words).stdout)
+    assert here["text"]["is_trained_on"] is True
+    assert here["text"]["source"] == str(trained.folder / "text.txt")
+    (tmp_path / "away").mkdir()
+    away = Program(tmp_path / "away")
+    (away.folder / "text.txt").write_text(made_text(60_000, seed=9))
+    there = json.loads(away("diagnose", trained.folder / "runs/run", *words).stdout)
+    assert there == here
+    assert not (away.folder / "data").exists()
+
+
+def test_a_text_that_changed_is_not_measured_unasked(trained):
+    text = trained.folder / "text.txt"
+    text.write_text(text.read_text().replace("winter", "summer"))
+    words = ("diagnose", "runs/run", "--sequences", 4)
+    error = trained(*words, expect=1).stderr
+    summary = json.loads((trained.folder / "runs/run/summary.json").read_text())
+    assert summary["data_sha256"] in error
+    assert "text.txt" in error and "has changed" in error and "--text" in error
+    done = trained(*words, "--text", "text.txt")
+    assert "not the model's own" in done.stdout
+    done = trained(*words, "--text", "text.txt", "--json")
+    assert json.loads(done.stdout)["text"]["is_trained_on"] is False
+
+
+def test_a_checkpoint_is_taken_by_name(trained):
+    words = ("--sequences", 4, "--json")
+    step = (trained.folder / "runs/run/checkpoints/BEST").read_text().strip()
+    named = trained("diagnose", "runs/run@best", *words).stdout
+    assert named == trained("diagnose", f"runs/run/checkpoints/{step}", *words).stdout
+    error = trained("diagnose", "runs/run@5", *words, expect=2).stderr
+    assert "expected @best, @latest or the step" in error and "latest" in error
+
+
+def test_a_folder_of_runs_names_them(trained):
+    for words in (("diagnose", "runs"), ("generate", "runs"), ("eval", "runs", "--text", "text.txt")):
+        assert "runs/run" in trained(*words, expect=2).stderr
 
 
 def test_two_results_do_not_share_a_file(trained):

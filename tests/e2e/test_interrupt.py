@@ -45,7 +45,13 @@ LONG += ("--text", "text.txt")
 
 
 @pytest.mark.parametrize(
-    "how, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+    "how, code",
+    [
+        (signal.SIGINT, 130),
+        (signal.SIGTERM, 143),
+        (signal.SIGHUP, 129),
+        (signal.SIGKILL, -9),
+    ],
 )
 def test_a_broken_run_resumes_to_the_bits_of_an_unbroken_one(xsa, how, code):
     xsa("train", "tiny.toml", "--name", "whole", *LONG)
@@ -62,6 +68,60 @@ def test_a_broken_run_resumes_to_the_bits_of_an_unbroken_one(xsa, how, code):
     xsa("train", "tiny.toml", "--name", "broken", "--resume", *LONG)
     assert weights(broken) == weights(xsa.folder / "runs" / "whole")
     assert timeless(broken) == timeless(xsa.folder / "runs" / "whole")
+
+
+def test_a_request_to_save_saves_and_training_goes_on(xsa):
+    words = (*LONG, "--train.checkpoint_every=400", "--train.keep_best=false")
+    xsa("train", "tiny.toml", "--name", "whole", *words)
+    run = xsa.folder / "runs" / "asked"
+    process = xsa.start("train", "tiny.toml", "--name", "asked", *words)
+    wait_for(lambda: (run / "metrics.jsonl").exists() and (run / "metrics.jsonl").stat().st_size)
+    process.send_signal(signal.SIGUSR1)
+    wait_for((run / "checkpoints" / "LATEST").exists)
+    assert not (run / "summary.json").exists()  # saved while it went on
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert "as SIGUSR1 asked" in errors
+    assert weights(run) == weights(xsa.folder / "runs" / "whole")
+
+
+def test_a_closed_terminal_loses_nothing(xsa):
+    """Its output goes nowhere: to a pipe that nobody reads any more."""
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        xsa.command("train", "tiny.toml", "--name", "first", *LONG),
+        cwd=xsa.folder,
+        stdout=writer,
+        stderr=writer,
+    )
+    os.close(writer)
+    run = xsa.folder / "runs" / "first"
+    wait_for((run / "checkpoints" / "LATEST").exists)
+    os.close(reader)
+    process.send_signal(signal.SIGUSR1)  # makes it say something
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=60) == 129
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    state = json.loads(
+        (
+            run / "checkpoints" / (run / "checkpoints/LATEST").read_text().strip() / "state.json"
+        ).read_text()
+    )
+    assert state["run"]["step"] >= json.loads(lines[-1])["step"]
+
+
+def test_without_latest_the_newest_whole_checkpoint_is_resumed(xsa):
+    run = xsa.folder / "runs" / "first"
+    process = xsa.start("train", "tiny.toml", "--name", "first", *LONG)
+    wait_for((run / "checkpoints" / "LATEST").exists)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    newest = (run / "checkpoints" / "LATEST").read_text().strip()
+    (run / "checkpoints" / "LATEST").unlink()
+    done = xsa("train", "tiny.toml", "--name", "first", "--resume", *LONG)
+    assert "has no LATEST" in done.stderr and newest in done.stderr
+    xsa("train", "tiny.toml", "--name", "whole", *LONG)
+    assert weights(run) == weights(xsa.folder / "runs" / "whole")
 
 
 def test_a_diagnosis_can_be_stopped(xsa):

@@ -405,3 +405,17 @@ def test_other_threads_than_before_are_told(sweeping):
     process.communicate(timeout=60)
     again = sweeping(*words, 1).stderr
     assert ("threads of a training: 1 before" in again) == (len(os.sched_getaffinity(0)) > 1)
+
+
+def test_a_request_to_save_reaches_the_points_that_run(sweeping):
+    never = ("--train.steps=4000", "--train.checkpoint_every=4000", "--train.keep_best=false")
+    process = sweeping.start("sweep", "sweep.toml", *never)
+    first = sweeping.folder / "runs" / "sweep" / "points" / POINTS[0]
+    metrics = first / "metrics.jsonl"
+    wait_for(lambda: metrics.exists() and metrics.stat().st_size > 0, 120)
+    process.send_signal(signal.SIGUSR1)
+    wait_for((first / "checkpoints" / "LATEST").exists, 120)
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=120)
+    assert process.returncode == 129
+    assert not (first / "summary.json").exists()

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/load/folder.h"
+#include "xsa/base/file.h"
 #include "xsa/checkpoint/checkpoint.h"
 #include "xsa/load/load.h"
 
@@ -192,6 +193,19 @@ TEST(Gpt2, SaysHowToConvertAPickle) {
   EXPECT_THAT(error_of([&] { load(folder.path()); }), HasSubstr("model.safetensors.index.json"));
   folder.write("pytorch_model.bin", "");
   EXPECT_THAT(error_of([&] { load(folder.path()); }), HasSubstr("save_pretrained"));
+}
+
+TEST(Load, NamesTheRunsOfAFolderThatIsNone) {
+  const TempFolder folder;
+  for (const char* const run : {"demo/standard-seed1", "demo/exclusive-seed1", "first"})
+    for (const char* const file : {"recipe.json", "metrics.jsonl"})
+      atomic_write(folder / run / file, "{}");
+  EXPECT_THAT(
+      error_of<UsageError>([&] { load(folder.path()); }),
+      AllOf(HasSubstr("expected a run"), HasSubstr((folder / "demo/exclusive-seed1").string()),
+            HasSubstr((folder / "first").string())));
+  EXPECT_THAT(error_of<UsageError>([&] { load(folder / "demo"); }),
+              HasSubstr("demo/standard-seed1"));
 }
 
 TEST(Load, RefusesWhatIsNoFolder) {

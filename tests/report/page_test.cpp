@@ -51,6 +51,32 @@ TEST(Page, SaysTheVerdictAndShowsTheTableWithoutScripts) {
   EXPECT_THAT(page, Not(HasSubstr("{{")));
 }
 
+TEST(Page, SaysWhatWasMeasuredAndNotWhatIsUsual) {
+  const TempFolder folder;
+  testing::write_comparison(folder.path(), {});
+  Comparison comparison = load_comparison(folder.path());
+  const auto page = [&] { return render_page(comparison, ""); };
+  for (Run& run : comparison.runs) {
+    run.record.diagnose["sequences"] = 64;
+    run.record.diagnose["context"] = 256;
+    run.record.diagnose["split"] = "train";
+  }
+  EXPECT_THAT(page(), AllOf(HasSubstr("tokens and 64 train sequences of 256 tokens."),
+                            HasSubstr("the exclusion removes the own value’s direction"),
+                            Not(HasSubstr("validation sequences"))));
+  comparison.runs[1].record.diagnose["split"] = "validation";
+  EXPECT_THAT(page(), HasSubstr("tokens and 64 train sequences of 256 tokens or 64 validation "
+                                "sequences of 256 tokens."));
+  for (Run& run : comparison.runs) {
+    for (const char* const key : {"sequences", "context", "split"}) run.record.diagnose.erase(key);
+    if (run.record.attention == "exclusive") run.record.diagnose["layers"][0]["strength"] = 0.5;
+  }
+  EXPECT_THAT(page(), AllOf(HasSubstr("tokens and sequences."),
+                            HasSubstr("the exclusion removes 0.50 to 1.00 of the share")));
+  for (Run& run : comparison.runs) run.record.diagnose = nullptr;
+  EXPECT_THAT(page(), HasSubstr("Cosines and attention were not measured."));
+}
+
 TEST(Page, LoadsNothing) {
   const std::string page = page_of({});
   EXPECT_THAT(page, Not(HasSubstr("http:")));

@@ -47,6 +47,27 @@ TEST_F(Recipes, AreAlsoWhatARunWroteAsJson) {
   }
 }
 
+TEST_F(Recipes, FitTheirWarmUpToTheStepsThatAreAskedFor) {
+  const RecipeFile file =
+      read_recipe_file(write_recipe("[train]\nsteps = 300\nwarmup_steps = 30\n"));
+  const auto fitted = [&](const std::vector<Override>& overrides) {
+    Recipe recipe = recipe_from(file);
+    for (const Override& setting : overrides) apply_override(recipe, setting);
+    const std::string note = fit_warmup(recipe, file, overrides);
+    EXPECT_EQ(note.empty(), recipe.run.train.warmup_steps == 30) << note;
+    return recipe.run.train.warmup_steps;
+  };
+  EXPECT_EQ(fitted({}), 30);
+  EXPECT_EQ(fitted({{"train.steps", "30"}}), 30);
+  EXPECT_EQ(fitted({{"train.steps", "29"}}), 2);
+  EXPECT_EQ(fitted({{"train.steps", "1"}}), 0);
+  Recipe recipe = recipe_from(file);
+  const std::vector<Override> own = {{"train.steps", "1"}, {"train.warmup_steps", "2"}};
+  for (const Override& setting : own) apply_override(recipe, setting);
+  EXPECT_EQ(fit_warmup(recipe, file, own), "") << "what the user says is not changed";
+  EXPECT_EQ(recipe.run.train.warmup_steps, 2);
+}
+
 TEST_F(Recipes, AreFoundBesideAFolderOfTheirName) {
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::create_directories(folder_ / "recipes");

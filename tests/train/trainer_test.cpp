@@ -339,12 +339,13 @@ TEST_F(Training, SumsUpARunAsDocumented) {
     return Json{{"layers", model.config().layers}};
   };
   const Json summary = train(tiny(), *this / "run", options);
-  EXPECT_THAT(keys(summary),
-              ElementsAre("attention", "seed", "steps", "tokens", "data_sha256", "parameters",
-                          "non_embedding_parameters", "forward_flops_per_token", "train_loss",
-                          "validation_loss", "bits_per_byte", "validation_rows", "tokens_per_s",
-                          "data_wait_s", "elapsed_s", "peak_tensor_bytes", "peak_rss_bytes",
-                          "threads", "machine", "date", "commit", "conditions", "layers"));
+  EXPECT_THAT(
+      keys(summary),
+      ElementsAre("attention", "seed", "steps", "tokens", "data_sha256", "data_location",
+                  "parameters", "non_embedding_parameters", "forward_flops_per_token", "train_loss",
+                  "validation_loss", "bits_per_byte", "validation_rows", "best_validation_loss",
+                  "best_step", "tokens_per_s", "data_wait_s", "elapsed_s", "peak_tensor_bytes",
+                  "peak_rss_bytes", "threads", "machine", "date", "commit", "conditions", "layers"));
   EXPECT_EQ(summary["steps"], 10);
   EXPECT_EQ(summary["tokens"], 10 * 8 * 32);
   EXPECT_EQ(summary["threads"], 1);
@@ -378,7 +379,8 @@ TEST_F(Training, KeepsTheNewestCheckpointsOnly) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(*this / "run" / "checkpoints"))
     names.push_back(entry.path().filename().string());
-  EXPECT_THAT(names, ::testing::UnorderedElementsAre("step-000008", "step-000010", "LATEST"));
+  EXPECT_THAT(names,
+              ::testing::UnorderedElementsAre("step-000008", "step-000010", "BEST", "LATEST"));
 }
 
 TEST_F(Training, IsNotResumedWithAnotherRecipe) {

@@ -3,12 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
-#include <cstdio>
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -18,52 +16,26 @@
 #include "xsa/checkpoint/hashed_file.h"
 
 namespace xsa::checkpoint {
-namespace {
 
 namespace fs = std::filesystem;
 
+/// What a Reader holds.
+struct Opened {
+  fs::path folder;
+  std::int64_t step;
+  std::string model_sha256;
+  Json state, recipe;
+  SafetensorsFile model, optimizer;
+};
+
+namespace {
+
 constexpr char kFormat[] = "xsa-checkpoint";
 constexpr std::int64_t kVersion = 1;
-constexpr char kManifest[] = "manifest.json", kModel[] = "model.safetensors",
-               kOptimizer[] = "optimizer.safetensors", kState[] = "state.json",
+constexpr char kModel[] = "model.safetensors", kOptimizer[] = "optimizer.safetensors", kState[] = "state.json",
                kRecipe[] = "recipe.json";
 constexpr std::array kFiles = {kModel, kOptimizer, kState, kRecipe};
-constexpr char kLatest[] = "LATEST", kPartial[] = ".partial", kPrefix[] = "step-";
-
-std::string folder_name(std::int64_t step) {
-  char name[32];
-  std::snprintf(name, sizeof name, "%s%06lld", kPrefix, static_cast<long long>(step));
-  return name;
-}
-
-/// The step of a folder name, or nothing where it is not exactly one that save gives.
-std::optional<std::int64_t> step_of(const std::string& name) {
-  std::int64_t step = 0;
-  const char *begin = name.data() + std::min(name.size(), std::strlen(kPrefix)),
-             *end = name.data() + name.size();
-  const auto [last, error] = std::from_chars(begin, end, step);
-  if (error != std::errc() || last != end || step < 0 || folder_name(step) != name)
-    return std::nullopt;
-  return step;
-}
-
-/// As fs::exists, but what cannot be told is an Error, e.g. a folder without permission.
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  check(status.type() != fs::file_type::none, path.string(), ": cannot inspect: ", error.message());
-  return fs::exists(status);
-}
-
-/// Steps of the checkpoints in root, ascending; whole or not.
-std::vector<std::int64_t> steps_in(const fs::path& root) {
-  std::vector<std::int64_t> steps;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(root, error))
-    if (const auto step = step_of(entry.path().filename().string())) steps.push_back(*step);
-  std::sort(steps.begin(), steps.end());
-  return steps;
-}
+constexpr char kPartial[] = ".partial";
 
 // ------------------------------------------------------------------------------------------------
 // Saving
@@ -85,7 +57,8 @@ void remove_leftovers(const fs::path& root) {
   std::vector<fs::path> leftovers;
   for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
     const std::string name = entry.path().filename().string();
-    if (name.ends_with(kPartial) && (name.starts_with(kPrefix) || name.starts_with(kLatest)))
+    if (name.ends_with(kPartial) &&
+        (name.starts_with(kStepPrefix) || name.starts_with(kLatest) || name.starts_with(kBest)))
       leftovers.push_back(entry.path());
   }
   for (const fs::path& path : leftovers) remove_tree(path);
@@ -160,15 +133,22 @@ void write_contents(const fs::path& folder, const Contents& contents) {
   sync_path(folder);
 }
 
-/// Keeps `step` and the keep - 1 next ones below it. Steps above it belong to a course that the run
-/// has left (it went back to an older checkpoint): they count as the oldest.
-void prune(const fs::path& root, std::int64_t step, std::int64_t keep) {
-  std::vector<std::int64_t> steps = steps_in(root);
-  std::sort(steps.begin(), steps.end(), [step](std::int64_t a, std::int64_t b) {
-    return std::pair(a > step, -a) < std::pair(b > step, -b);
-  });
+/// Keeps `step`, the keep - 1 next ones below it, and the best.
+void prune(const fs::path& root, std::int64_t step, std::int64_t keep,
+           std::optional<std::int64_t> best) {
+  const std::vector<std::int64_t> steps = newest_first(root, step);
   for (std::size_t i = static_cast<std::size_t>(keep); i < steps.size(); ++i)
-    remove_checkpoint(root / folder_name(steps[i]));
+    if (steps[i] != best) remove_checkpoint(root / folder_name(steps[i]));
+}
+
+/// BEST names the checkpoint of `step` or, where that is not there, is gone.
+void mark_best(const fs::path& root, std::optional<std::int64_t> step) {
+  const fs::path mark = root / kBest;
+  if (step && is_there(root / folder_name(*step)))
+    return atomic_write(mark, folder_name(*step) + "\n");
+  std::error_code error;
+  fs::remove(mark, error);
+  check(!error, mark.string(), ": cannot remove: ", error.message());
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -215,35 +195,16 @@ void verify(const fs::path& path, const HashedFile::Written& expected) {
         hash, ": it was changed after it was saved");
 }
 
-/// What a Reader holds.
-struct Opened {
-  fs::path folder;
-  std::int64_t step;
-  Json state, recipe;
-  SafetensorsFile model, optimizer;
-};
-
 Opened open(const fs::path& folder) {
   const Manifest manifest = read_manifest(folder / kManifest);
   for (std::size_t i = 0; i < kFiles.size(); ++i) verify(folder / kFiles[i], manifest.files[i]);
   return {folder,
           manifest.step,
+          manifest.files[0].sha256,
           read_json_file(folder / kState),
           read_json_file(folder / kRecipe),
           SafetensorsFile(folder / kModel),
           SafetensorsFile(folder / kOptimizer)};
-}
-
-/// Is it a checkpoint's own folder, not one that holds several?
-bool is_checkpoint(const fs::path& path) {
-  return step_of(path.filename().string()).has_value() || is_there(path / kManifest);
-}
-
-/// The folder of checkpoints that `path` is, holds or lies in.
-fs::path root_of(const fs::path& path) {
-  if (is_checkpoint(path)) return path.has_parent_path() ? path.parent_path() : fs::path(".");
-  const fs::path inner = path / "checkpoints";
-  return is_there(inner) ? inner : path;
 }
 
 fs::path folder_of(const fs::path& path) {
@@ -268,7 +229,7 @@ std::string identity(const fs::path& path) {
   }
 }
 
-/// What to use instead of a broken checkpoint. A run resumes from the one that LATEST names.
+/// What to use instead of a broken checkpoint.
 std::string remedy(const fs::path& root) {
   const std::vector<std::int64_t> steps = steps_in(root);
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -297,6 +258,7 @@ fs::path save(const fs::path& root, const Contents& contents, std::int64_t keep)
     write_contents(aside, contents);
     put_in_place(aside, folder);
     sync_path(root);
+    mark_best(root, contents.best_step);
     atomic_write(root / kLatest, folder.filename().string() + "\n");
   } catch (const std::exception& error) {
     std::error_code ignored;
@@ -304,46 +266,61 @@ fs::path save(const fs::path& root, const Contents& contents, std::int64_t keep)
     throw Error(cat(error.what(), "; checkpoint ", folder.string(),
                     " was not saved; those before it are unharmed"));
   }
-  if (keep > 0) prune(root, contents.step, keep);
+  if (keep > 0) prune(root, contents.step, keep, contents.best_step);
   return folder;
 }
 
-std::optional<fs::path> latest(const fs::path& root) {
-  const fs::path path = root / kLatest;
-  if (!is_there(path)) return std::nullopt;
-  std::string name = read_file(path);
-  if (name.ends_with('\n')) name.pop_back();
-  check(step_of(name).has_value(), path.string(), ": expected the name of a checkpoint, e.g. ",
-        folder_name(300), ", got '", name, "'");
-  return root / name;
-}
-
-bool is_run_or_checkpoint(const fs::path& path) {
-  const fs::path clean = path.has_filename() ? path : path.parent_path();  // without a final '/'
-  return is_checkpoint(clean) || root_of(clean) != clean || is_there(clean / kLatest) ||
-         !steps_in(clean).empty();
-}
-
-Reader::Reader(const fs::path& path) {
-  const fs::path clean = path.has_filename() ? path : path.parent_path();  // without a final '/'
-  constexpr int kAttempts = 20;
-  for (int attempt = 1; !model_; ++attempt) {
-    const std::string before = identity(clean);
+std::optional<Reader> newest_whole(const fs::path& root,
+                                   const std::function<void(const std::string&)>& tell) {
+  const std::optional<fs::path> named = latest(root);
+  std::int64_t from = std::numeric_limits<std::int64_t>::max();
+  std::string reason = cat(root.string(), ": has no ", kLatest);
+  if (named) {
     try {
-      Opened opened = open(folder_of(clean));
-      folder_ = std::move(opened.folder);
-      step_ = opened.step;
-      state_ = std::move(opened.state);
-      recipe_ = std::move(opened.recipe);
-      optimizer_ = std::move(opened.optimizer);
-      model_ = std::move(opened.model);
+      return Reader(open(*named));
     } catch (const Error& error) {
-      // A run that goes on may have replaced and removed it in the meantime.
-      const std::string now = identity(clean);
-      if (attempt < kAttempts && (now.empty() || now != before)) continue;
-      throw Error(error.what() + remedy(root_of(clean)));
+      reason = error.what();
+      from = *step_of(named->filename().string());
     }
   }
+  const std::vector<std::int64_t> steps = newest_first(root, from);
+  for (const std::int64_t step : steps) {
+    if (named && step == from) continue;
+    try {
+      Reader reader(open(root / folder_name(step)));
+      tell(cat(reason, "; going on from the newest whole checkpoint, ", reader.folder().string()));
+      return reader;
+    } catch (const Error&) {
+    }
+  }
+  if (!named && steps.empty()) return std::nullopt;
+  throw Error(reason + remedy(root));
 }
+
+Reader::Reader(Opened opened)
+    : folder_(std::move(opened.folder)),
+      step_(opened.step),
+      model_sha256_(std::move(opened.model_sha256)),
+      state_(std::move(opened.state)),
+      recipe_(std::move(opened.recipe)),
+      model_(std::move(opened.model)),
+      optimizer_(std::move(opened.optimizer)) {}
+
+Reader::Reader(const fs::path& path)
+    : Reader([&] {
+        const fs::path clean = path.has_filename() ? path : path.parent_path();  // no final '/'
+        constexpr int kAttempts = 20;
+        for (int attempt = 1;; ++attempt) {
+          const std::string before = identity(clean);
+          try {
+            return open(folder_of(clean));
+          } catch (const Error& error) {
+            // A run that goes on may have replaced and removed it in the meantime.
+            const std::string now = identity(clean);
+            if (attempt < kAttempts && (now.empty() || now != before)) continue;
+            throw Error(error.what() + remedy(root_of(clean)));
+          }
+        }
+      }()) {}
 
 }  // namespace xsa::checkpoint

@@ -52,6 +52,12 @@ void HuggingFaceFolder::open_shards(const fs::path& index) {
   }
 }
 
+std::vector<fs::path> HuggingFaceFolder::weight_files() const {
+  std::vector<fs::path> paths;
+  for (const auto& [name, file] : files_) paths.push_back(folder_ / name);
+  return paths;
+}
+
 const SafetensorsFile& HuggingFaceFolder::open(const fs::path& path) {
   std::unique_ptr<SafetensorsFile>& file = files_[path.filename().string()];
   if (!file) file = std::make_unique<SafetensorsFile>(path);

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "xsa/base/json.h"
 #include "xsa/checkpoint/safetensors.h"
@@ -19,6 +20,8 @@ class HuggingFaceFolder {
 
   const std::filesystem::path& folder() const { return folder_; }
   const Json& config() const { return config_; }
+  /// That hold the tensors, sorted by name.
+  std::vector<std::filesystem::path> weight_files() const;
   /// By name, of all files.
   const std::map<std::string, const TensorData*>& tensors() const { return tensors_; }
 

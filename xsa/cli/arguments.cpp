@@ -22,7 +22,7 @@ constexpr char kExamples[] = R"(Examples:
   xsa diagnose runs/base                 how much of its attention only repeats its own value?
   xsa generate runs/base --prompt "O, "  let it speak
 
-xsa help COMMAND tells more. Exit codes: 0 done, 1 failed, 2 usage, 130 and 143 interrupted (state saved).)";
+xsa help COMMAND tells more. Exit codes: 0 done, 1 failed, 2 usage, 129, 130 and 143 interrupted (state saved).)";
 
 constexpr char kCompareExamples[] = R"(Examples:
   xsa compare                                  the recipe 'demo', into runs/demo/
@@ -38,6 +38,8 @@ constexpr char kTrainExamples[] = R"(Examples:
   xsa train --name first                          the recipe 'demo' with XSA, into runs/first/
   xsa train --name base --model.attention=standard
   xsa train --name first --resume                 continue after an interruption, to the same bits
+  xsa train --from runs/base@best --model.attention=exclusive --train.lr=3e-4   go on from its weights, with XSA
+  xsa train --from gpt2/ --text mine.txt          from a GPT-2 in Hugging Face's format
 
 Any field of a recipe (TOML, see recipes/) can be set as --table.field=value.
 )";
@@ -54,6 +56,7 @@ fails stops no other. docs/sweep.md says how to write one. Any field that no axi
 
 constexpr char kDiagnoseExamples[] = R"(Examples:
   xsa diagnose runs/demo/standard-seed1337          its newest checkpoint, on its own training text
+  xsa diagnose runs/first@best                      that of the lowest validation loss; @latest, @300: of a step
   xsa diagnose runs/first --text other.txt --diagnose.split=validation
   xsa diagnose runs/first --sequences 64 --json
   xsa diagnose runs/first --page first.html --csv first.csv
@@ -111,6 +114,11 @@ void add_recipe(CommandLine& command, Arguments& arguments) {
   command.add_option("recipe", arguments.recipe,
                      "a TOML file, the name of one in recipes/, or a run's recipe.json");
   add_training(command, arguments, "run");
+  command
+      .add_option("--from", arguments.from,
+                  "begin with the weights of a run, a checkpoint or a GPT-2 of Hugging Face's, with "
+                  "its settings and tokenizer")
+      ->check(not_empty());
   command.add_flag("--dry-run", arguments.dry_run, "print the resolved recipe as JSON and leave")
       ->rare();
   add_json(command, arguments)->rare();
@@ -207,6 +215,7 @@ const Command kCommands[] = {
     {"train", "train one model", declare_train},
     {"sweep", "train a grid of settings, and report them side by side", declare_sweep},
     {"diagnose", "how much of a model's attention repeats its own value", declare_diagnose},
+    {"list", "the runs in a folder: kinds, steps, losses, age", own_options<declare_list>},
     {"report", "one page with the paper's figures, from runs, sweeps, evaluations, benchmarks",
      own_options<declare_report>},
     {"plan", "what a recipe costs: FLOPs, memory, traffic, hours", declare_plan},

@@ -27,13 +27,52 @@ std::string in_quotes(std::string_view text) {
   return result + "'";
 }
 
+namespace {
+
+/// The recipe of a run or a comparison that a folder holds; null where there is none.
+Json begun_recipe(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "recipe.json";
+  return std::filesystem::exists(path) ? read_json_file(path) : Json();
+}
+
+/// Its train.from.
+std::string from_of(const Json& recipe) {
+  const Json train = recipe.is_object() ? recipe.value("train", Json()) : Json();
+  const Json from = train.is_object() ? train.value("from", Json()) : Json();
+  return from.is_string() ? from.get<std::string>() : "";
+}
+
+}  // namespace
+
 study::Recipe resolve(const Arguments& arguments) {
   std::vector<study::Override> overrides;
   if (!arguments.text.empty()) overrides.emplace_back("data.source", arguments.text);
   if (arguments.seeds) overrides.emplace_back("compare.seeds", cat(*arguments.seeds));
   if (arguments.sequences) overrides.emplace_back("diagnose.sequences", cat(*arguments.sequences));
+  if (!arguments.from.empty()) overrides.emplace_back("train.from", arguments.from);
   overrides.insert(overrides.end(), arguments.overrides.begin(), arguments.overrides.end());
-  return study::load_recipe(arguments.recipe, overrides);
+  const study::RecipeFile file = study::read_recipe_file(arguments.recipe);
+  study::Recipe recipe = study::recipe_from(file);
+  for (const study::Override& setting : overrides) study::apply_override(recipe, setting);
+  // A training's own name has the attention behind the recipe's; a comparison's has not.
+  std::filesystem::path folder = run_folder(arguments);
+  if (!std::filesystem::exists(folder / "recipe.json") || arguments.resume)
+    folder = run_folder(arguments, "-" + recipe.run.model.attention);
+  const Json saved = arguments.overwrite ? Json() : begun_recipe(folder);
+  const std::string begun_with = from_of(saved);
+  if (arguments.resume && !saved.is_null()) {
+    std::string& from = recipe.run.train.from;
+    if (from.empty()) from = begun_with;
+    check_usage(from == begun_with, folder.string(),
+                ": holds a run that began with ",
+                begun_with.empty() ? "weights of its own" : "the weights of " + begun_with,
+                ", which goes on without --from; got --from ", from);
+  }
+  const bool goes_on = !begun_with.empty() && begun_with == recipe.run.train.from;
+  study::take_origin(recipe, file, overrides, goes_on ? saved : Json());
+  const std::string note = study::fit_warmup(recipe, file, overrides);
+  if (!note.empty()) std::fprintf(stderr, "xsa: %s\n", note.c_str());
+  return recipe;
 }
 
 std::filesystem::path run_folder(const Arguments& arguments, const std::string& end) {

@@ -22,6 +22,7 @@ struct Arguments {
   std::string target;     // a checkpoint or a folder
   std::string text;       // --text: another data.source
   std::string tokenizer;  // --tokenizer: another data.tokenizer
+  std::string from;       // --from: train.from
   std::string output = "runs";
   std::string file, csv, page;      // --file, --csv, --page: where diagnose writes
   std::optional<std::string> name;  // --name: of the run
@@ -45,7 +46,7 @@ void flush_standard_output();
 /// In single quotes; bytes that do not print as \xNN.
 std::string in_quotes(std::string_view text);
 
-/// The recipe with --text, --seeds, --sequences and every --table.field over it.
+/// The recipe with --text, --seeds, --sequences, --from and every --table.field over it.
 study::Recipe resolve(const Arguments& arguments);
 /// output/name; the name is by default the recipe's, with `end` behind it.
 std::filesystem::path run_folder(const Arguments& arguments, const std::string& end = "");
@@ -65,6 +66,7 @@ std::function<void()> declare_prepare(CommandLine& command);
 std::function<void()> declare_tokenize(CommandLine& command);
 std::function<void()> declare_eval(CommandLine& command);
 std::function<void()> declare_generate(CommandLine& command);
+std::function<void()> declare_list(CommandLine& command);
 std::function<void()> declare_report(CommandLine& command);
 std::function<void()> declare_bench(CommandLine& command);
 

@@ -4,16 +4,19 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
 #include "xsa/cli/command.h"
 #include "xsa/cli/output_file.h"
+#include "xsa/data/recorded.h"
 #include "xsa/load/load.h"
 #include "xsa/op/threads.h"
 #include "xsa/report/diagnosis.h"
 #include "xsa/report/metrics.h"
-#include "xsa/train/trainer.h"
+#include "xsa/train/standing.h"
 
 namespace xsa::cli {
 namespace {
@@ -43,11 +46,17 @@ std::string cell(const Json& value) {
 
 void print_table(const Json& result) {
   std::printf(
-      "%s attention, %lld %s sequence%s of %lld tokens; means over heads, tokens and sequences\n\n",
+      "%s attention, %lld %s sequence%s of %lld tokens; means over heads, tokens and sequences\n",
       result.at("attention").get<std::string>().c_str(),
       static_cast<long long>(result.at("sequences").get<std::int64_t>()),
       result.at("split").get<std::string>().c_str(), result.at("sequences") == 1 ? "" : "s",
       static_cast<long long>(result.at("context").get<std::int64_t>()));
+  const Json& text = result.at("text");
+  const Json& own = text.at("is_trained_on");
+  std::printf("text: %s%s\n\n", text.at("source").get<std::string>().c_str(),
+              own.is_null()     ? ""
+              : own.get<bool>() ? ", the model's own"
+                                : ", not the model's own");
   std::string head = "layer";
   for (const Column& column : kColumns) {
     head.append("  ").append(column.title);
@@ -97,6 +106,32 @@ void check_files(const Arguments& arguments, const std::string& source) {
   check_one("--page", arguments.page, report::is_diagnosis_page);
 }
 
+/// The text that is measured, and what the result says of it.
+struct Measured {
+  data::RecordedData data;
+  Json text;
+};
+
+/// A run's own text is known by its hash, wherever the command is given; another is measured where
+/// one is named, and the result says so.
+Measured open_text(const Arguments& arguments, const load::Loaded& loaded,
+                   const data::DataConfig& trained_on, const data::DataConfig& wanted) {
+  const auto tokens_of = [](const data::DataConfig& config) {
+    return std::tie(config.source, config.tokenizer, config.validation_fraction);
+  };
+  const data::DataRecord record = train::data_record_of(loaded.state);
+  const bool is_named = !arguments.text.empty() || tokens_of(wanted) != tokens_of(trained_on);
+  const bool is_own = !loaded.state.is_null() && !is_named;
+  data::RecordedData data =
+      is_own ? data::open_recorded(wanted, record, loaded.folder.string(),
+                                   "Bring that text back, or measure another one with --text FILE")
+             : data::RecordedData{data::open_dataset(wanted), wanted};
+  const data::DataRecord found = data::record_of(data.config, data.dataset);
+  Json text = {{"source", found.location}, {"data_sha256", found.sha256}};
+  text["is_trained_on"] = record.sha256.empty() ? Json() : Json(found.sha256 == record.sha256);
+  return {std::move(data), std::move(text)};
+}
+
 }  // namespace
 
 void diagnose(const Arguments& arguments) {
@@ -105,6 +140,7 @@ void diagnose(const Arguments& arguments) {
   study::Recipe recipe;
   if (!loaded.recipe.is_null()) recipe.run = train::run_config_from_json(loaded.recipe);
   recipe.run.data.tokenizer = loaded.tokenizer;
+  const data::DataConfig trained_on = recipe.run.data;
   if (!arguments.text.empty()) recipe.run.data.source = arguments.text;
   if (!arguments.tokenizer.empty()) recipe.run.data.tokenizer = arguments.tokenizer;
   recipe.diagnose.sequences = diagnose::kPaperSequences;
@@ -120,9 +156,10 @@ void diagnose(const Arguments& arguments) {
   Warnings warnings;
   // The data's tokenizer is opened by its name; here it is held to the model.
   load::tokenizer_of(loaded, recipe.run.data.tokenizer, warnings);
-  const data::Dataset dataset = data::open_dataset(recipe.run.data);
-  Json result = diagnose::diagnose(loaded.model, diagnose::split_of(dataset, recipe.diagnose),
-                                   recipe.diagnose);
+  const Measured measured = open_text(arguments, loaded, trained_on, recipe.run.data);
+  Json result = diagnose::diagnose(
+      loaded.model, diagnose::split_of(measured.data.dataset, recipe.diagnose), recipe.diagnose);
+  result["text"] = measured.text;
   result["tokenizer"] = recipe.run.data.tokenizer;
   result["threads"] = threads;
   warn_of_gaps(result, warnings);

@@ -78,6 +78,7 @@ void sweep(const Arguments& arguments) {
   std::vector<study::Override> overrides = arguments.overrides;
   if (!arguments.text.empty()) overrides.insert(overrides.begin(), {"data.source", arguments.text});
   const study::Sweep wanted = study::load_sweep(arguments.recipe, overrides, arguments.seeds);
+  if (!wanted.note.empty()) std::fprintf(stderr, "xsa: %s\n", wanted.note.c_str());
   const std::filesystem::path folder = run_folder(arguments);
   if (arguments.dry_run) return print_plan(wanted, arguments.json);
   const Json result =

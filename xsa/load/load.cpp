@@ -2,10 +2,13 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "xsa/base/conditions.h"
 #include "xsa/base/error.h"
 #include "xsa/checkpoint/checkpoint.h"
 #include "xsa/checkpoint/hugging_face.h"
+#include "xsa/checkpoint/runs.h"
 #include "xsa/load/gpt2.h"
 #include "xsa/load/tensors.h"
 #include "xsa/text/gpt2_tokenizer.h"
@@ -45,19 +48,45 @@ Loaded from_checkpoint(const fs::path& path) {
   const Json settings = reader.recipe().value("data", Json::object());
   Json conditions = without_measured(conditions_of(reader.recipe(), reader.state()).values);
   conditions["step"] = reader.step();
-  return {std::move(model), settings.value("tokenizer", ""), reader.recipe(), {}, conditions};
+  return {.model = std::move(model),
+          .tokenizer = settings.value("tokenizer", ""),
+          .recipe = reader.recipe(),
+          .state = reader.state(),
+          .conditions = conditions,
+          .folder = reader.folder(),
+          .step = reader.step(),
+          .weights_sha256 = reader.model_sha256()};
 }
 
 Loaded from_hugging_face(const fs::path& path) {
   model::Gpt model = gpt2(checkpoint::HuggingFaceFolder(path));
-  const bool knows_gpt2 = model.config().vocab_size >= kGpt2Vocabulary;
-  return {
-      std::move(model), knows_gpt2 ? "gpt2" : "", {}, text::has_merges(path) ? path : fs::path()};
+  std::string tokenizer = hugging_face_tokenizer(path, model.config());
+  return {.model = std::move(model),
+          .tokenizer = std::move(tokenizer),
+          .vocabulary = text::has_merges(path) ? path : fs::path(),
+          .folder = path};
+}
+
+/// "; it holds runs: name one of them, a, b or c"
+std::string runs_inside(const fs::path& folder) {
+  constexpr std::size_t kShown = 12;
+  const std::vector<fs::path> runs = checkpoint::runs_below(folder);
+  if (runs.empty()) return "";
+  std::string list;
+  for (std::size_t i = 0; i < std::min(runs.size(), kShown); ++i)
+    list += cat(i == 0 ? "" : ", ", runs[i].string());
+  return cat("; it holds runs, name one of them: ", list,
+             runs.size() > kShown ? cat(" and ", runs.size() - kShown, " more") : "");
 }
 
 }  // namespace
 
-Loaded load(const fs::path& path) {
+std::string hugging_face_tokenizer(const fs::path&, const model::ModelConfig& config) {
+  return config.vocab_size >= kGpt2Vocabulary ? "gpt2" : "";
+}
+
+Loaded load(const fs::path& named) {
+  const fs::path path = checkpoint::named_checkpoint(named);
   std::error_code ignored;
   constexpr std::string_view kExpected =
       ": expected a run (a folder with checkpoints/), a checkpoint, or a model in Hugging Face's "
@@ -65,7 +94,7 @@ Loaded load(const fs::path& path) {
   check_usage(fs::is_directory(path, ignored), path.string(), kExpected, ", got no folder");
   if (checkpoint::is_hugging_face_folder(path)) return from_hugging_face(path);
   check_usage(checkpoint::is_run_or_checkpoint(path), path.string(), kExpected,
-              ", got a folder with none of these");
+              ", got a folder with none of these", runs_inside(path));
   return from_checkpoint(path);
 }
 

@@ -1,6 +1,8 @@
 #include "xsa/report/diagnosis.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
@@ -49,11 +51,7 @@ std::string tile(const Json& diagnosis, const char* key, std::string_view label)
 
 /// "standard attention · 1,024 train sequences of 256 tokens"
 std::string setting(const Json& diagnosis) {
-  const auto count = [&](const char* key) { return format_number(number_at(diagnosis, key), 0); };
-  return cat(diagnosis.value("attention", "–"), " attention · ", count("sequences"), " ",
-             diagnosis.value("split", "train"),
-             number_at(diagnosis, "sequences") == 1 ? " sequence" : " sequences", " of ",
-             count("context"), " tokens");
+  return cat(diagnosis.value("attention", "–"), " attention · ", sequences_text({&diagnosis}));
 }
 
 /// The table of means for who reads without scripts.
@@ -69,6 +67,25 @@ std::string table(const Json& diagnosis) {
 }
 
 }  // namespace
+
+std::string sequences_text(const std::vector<const Json*>& diagnoses) {
+  std::vector<std::string> kinds;
+  for (const Json* const diagnosis : diagnoses) {
+    if (!diagnosis->is_object()) continue;
+    const double sequences = number_at(*diagnosis, "sequences");
+    const double context = number_at(*diagnosis, "context");
+    const Json split = diagnosis->value("split", Json());
+    std::string kind;
+    if (std::isfinite(sequences)) kind += format_number(sequences, 0) + " ";
+    if (split.is_string()) kind += split.get<std::string>() + " ";
+    kind += sequences == 1 ? "sequence" : "sequences";
+    if (std::isfinite(context)) kind += cat(" of ", format_number(context, 0), " tokens");
+    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+  }
+  std::string text;
+  for (const std::string& kind : kinds) text += cat(text.empty() ? "" : " or ", kind);
+  return text.empty() ? "sequences" : text;
+}
 
 std::string diagnosis_csv(const Json& diagnosis) {
   std::string text = "layer,head";

@@ -5,10 +5,16 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "xsa/base/json.h"
 
 namespace xsa::report {
+
+/// What was measured on: "64 train sequences of 256 tokens"; of several that were not
+/// measured alike, each kind with an "or" between. Null ones do not count; what a file does not
+/// tell is left out, and "sequences" is left of none.
+std::string sequences_text(const std::vector<const Json*>& diagnoses);
 
 /// A row for each layer, its head column "all", and then one for each of its heads; what was not
 /// measured is empty.

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "xsa/base/error.h"
+#include "xsa/report/diagnosis.h"
 #include "xsa/report/figures.h"
 #include "xsa/report/metrics.h"
 
@@ -116,7 +117,12 @@ std::string choice_caption(const Choice& choice, const char* key, const std::str
   for (const Line& line : choice.lines)
     if (const auto trace = over_layers(line, key))
       text += (text.empty() ? "" : "; ") + ends_text(*trace);
-  return text.empty() ? "" : cat(what, " (", choice.label, ") – ", text, ".");
+  if (text.empty()) return "";
+  std::vector<const Json*> diagnoses;
+  for (const Line& line : choice.lines)
+    diagnoses.insert(diagnoses.end(), line.diagnoses.begin(), line.diagnoses.end());
+  return cat(what, " (", choice.label, ") – ", text, ". Means over ", sequences_text(diagnoses),
+             ".");
 }
 
 template <class Quantities>

@@ -1,5 +1,6 @@
 // The page: page.html with its {{places}} filled. All text from files is escaped here.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <string>
@@ -10,6 +11,7 @@
 #include "xsa/base/file.h"
 #include "xsa/report/comparison.h"
 #include "xsa/report/curves.h"
+#include "xsa/report/diagnosis.h"
 #include "xsa/report/escape.h"
 #include "xsa/report/html.h"
 #include "xsa/report/judge.h"
@@ -81,6 +83,34 @@ std::string setting(const Comparison& comparison, const Json& summary) {
   const std::size_t seeds = summary.at("difference").at("validation_loss").at("values").size();
   return cat(count("parameters"), " parameters · ", count("steps"), " steps · ", count("tokens"),
              " tokens a run · ", seeds, seeds == 1 ? " seed" : " seeds");
+}
+
+std::string diagnosed(const std::vector<Run>& runs) {
+  std::vector<const Json*> diagnoses;
+  for (const Run& run : runs)
+    if (run.record.diagnose.is_object()) diagnoses.push_back(&run.record.diagnose);
+  if (diagnoses.empty()) return "Cosines and attention were not measured.";
+  return cat("Cosines and attention are means over layers, heads, tokens and ",
+             sequences_text(diagnoses), ".");
+}
+
+/// By the strengths that were measured: those of layers without an exclusion are 0.
+std::string exclusion_text(const std::vector<Run>& runs) {
+  double least = INFINITY, most = -INFINITY;
+  for (const Run& run : runs) {
+    if (run.record.attention != "exclusive" || !run.record.diagnose.is_object()) continue;
+    for (const Json& layer : run.record.diagnose.at("layers")) {
+      const double strength = number_at(layer, "strength");
+      if (!std::isfinite(strength)) continue;
+      least = std::min(least, strength);
+      most = std::max(most, strength);
+    }
+  }
+  if (most < least || (least == 1 && most == 1))
+    return "the exclusion removes the own value’s direction";
+  return cat("the exclusion removes ", format_number(least, 2),
+             least == most ? "" : cat(" to ", format_number(most, 2)),
+             " of the share along the own value’s direction, layer by layer");
 }
 
 /// "fma, avx2" of a list of texts.
@@ -188,6 +218,8 @@ std::string render_page(const Comparison& comparison, std::string_view plotly_js
   const std::string notice = notice_html(settings), tiles = tiles_html(summary);
   const std::string table = table_html(summary), recipe = recipe_html(settings);
   const std::string runs = runs_html(comparison.runs), machine = machine_html(comparison);
+  const std::string sequences = escape_html(diagnosed(comparison.runs));
+  const std::string exclusion = escape_html(exclusion_text(comparison.runs));
   const std::string command = escape_html(repeat_command(comparison));
   const std::string data = script_json(plot_data(comparison, summary));
   const std::string main = fill(kEmbedded_page_html, {{"name", name},
@@ -195,6 +227,8 @@ std::string render_page(const Comparison& comparison, std::string_view plotly_js
                                                       {"detail", detail},
                                                       {"badge", badge},
                                                       {"setting", set},
+                                                      {"diagnosed", sequences},
+                                                      {"exclusion", exclusion},
                                                       {"date", date},
                                                       {"notice", notice},
                                                       {"tiles", tiles},

@@ -19,6 +19,7 @@ namespace {
 /// Between fork and exec: system calls alone.
 [[noreturn]] void become(char* const* words, int output, pid_t parent) {
   ::setpgid(0, 0);
+  ::signal(SIGUSR1, SIG_IGN);  // until the program notes it: its default action ends a process
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // what it saved is whole at any moment
   if (::getppid() != parent) ::_exit(128 + SIGKILL);
   const int nothing = ::open("/dev/null", O_RDONLY);

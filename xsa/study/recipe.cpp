@@ -7,6 +7,7 @@
 #include "xsa/base/parse_json.h"
 #include "xsa/base/suggest.h"
 #include "xsa/base/toml.h"
+#include "xsa/load/origin.h"
 
 namespace xsa::study {
 namespace {
@@ -155,6 +156,55 @@ Recipe load_recipe(const std::string& file, const std::vector<Override>& overrid
   Recipe recipe = recipe_from(read_recipe_file(file));
   for (const Override& setting : overrides) apply_override(recipe, setting);
   return recipe;
+}
+
+namespace {
+
+bool sets(const std::vector<Override>& overrides, const std::string& name) {
+  return std::ranges::any_of(overrides, [&](const Override& one) { return one.first == name; });
+}
+
+}  // namespace
+
+void take_origin(Recipe& recipe, const RecipeFile& file, const std::vector<Override>& overrides,
+                 const Json& run) {
+  const std::string& from = recipe.run.train.from;
+  if (from.empty()) return;
+  const bool begins = run.is_null();
+  load::Origin origin;
+  if (begins) {
+    origin = load::origin_of(from);
+  } else {
+    apply_json(origin.model, run.value("model", Json::object()), "model");
+    origin.tokenizer = run.value("data", Json::object()).value("tokenizer", "");
+  }
+  recipe.run.model = origin.model;
+  const std::string& tokenizer = origin.tokenizer;
+  if (!tokenizer.empty()) recipe.run.data.tokenizer = tokenizer;
+  const Json& tables = file.tables;
+  if (!sets(overrides, "train.from") && tables.contains("model"))
+    apply_json(recipe.run.model, tables["model"], "model");
+  for (const Override& setting : overrides)
+    if (setting.first.starts_with("model.") || setting.first == "data.tokenizer")
+      apply_override(recipe, setting);
+  check_usage(!tokenizer.empty() || sets(overrides, "data.tokenizer"), from,
+              ": tells no tokenizer; name the one it was trained with, as --data.tokenizer=gpt2");
+  if (begins) load::check_fits(origin.model, recipe.run.model, from);
+}
+
+std::string fit_warmup(Recipe& recipe, const RecipeFile& file,
+                       const std::vector<Override>& overrides) {
+  train::TrainConfig& config = recipe.run.train;
+  if (config.warmup_steps <= config.steps || sets(overrides, "train.warmup_steps") ||
+      !sets(overrides, "train.steps"))
+    return "";
+  const train::TrainConfig whole = recipe_from(file).run.train;
+  const double share = static_cast<double>(whole.warmup_steps) /
+                       static_cast<double>(std::max(whole.steps, whole.warmup_steps));
+  config.warmup_steps = static_cast<std::int64_t>(share * static_cast<double>(config.steps));
+  return cat("train.warmup_steps: ", config.warmup_steps, " in place of the ", whole.warmup_steps,
+             " of ", file.path.string(), ", the same share of ", config.steps,
+             config.steps == 1 ? " step" : " steps", "; --train.warmup_steps sets another");
 }
 
 Json to_json(const Recipe& recipe) {

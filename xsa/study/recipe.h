@@ -57,6 +57,18 @@ Recipe recipe_from(const RecipeFile& file);
 /// A file's recipe, then the overrides in their order. Throws UsageError as recipe_from does.
 Recipe load_recipe(const std::string& file, const std::vector<Override>& overrides);
 
+/// Where train.from names what a training begins with: the model's settings and the tokenizer are
+/// those of that place, or of `run`, a recipe.json's content, where it goes on (null: it begins);
+/// over them come the [model] of a file that names train.from itself, and the overrides. Does
+/// nothing to other recipes. Throws UsageError for settings that the weights do not fit.
+void take_origin(Recipe& recipe, const RecipeFile& file, const std::vector<Override>& overrides,
+                 const Json& run = nullptr);
+
+/// A warm-up that only the file asks for and that is longer than the steps of the overrides keeps
+/// its share of the file's steps. Returns a line that says so; "" where nothing was done.
+std::string fit_warmup(Recipe& recipe, const RecipeFile& file,
+                       const std::vector<Override>& overrides);
+
 /// Sets one field. Throws UsageError as load_recipe does.
 void apply_override(Recipe& recipe, const Override& setting);
 /// The same from a recipe's value: "train.lr" and 0.0003.

@@ -39,6 +39,7 @@ std::vector<Difference> SameConditions::differences_of(const std::string& run,
     if (!there.whole && diagnose_.is_object())
       for (const auto& [name, value] : diagnose_.items())
         if (here.contains("diagnose." + name)) there.values["diagnose." + name] = value;
+    train::settle_origin(here, there.values);
   } else {
     // What it measured so far, and on which text, stands in its checkpoint: training looks there.
     there = conditions_of(recipe, nullptr);

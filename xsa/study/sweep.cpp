@@ -49,6 +49,7 @@ class Runner {
     want(first_points(sweep_));
     const FolderLock lock(folder_, kCommand);
     check_kind(folder_, FolderKind::kSweep);  // again: now nobody interferes
+    outlive_closed_output();
     open_folder();
     record_ = {{"name", fs::absolute(folder_).lexically_normal().filename().string()},
                {"title", sweep_.title},
@@ -296,6 +297,8 @@ class Runner {
     std::size_t next = 0;
     for (;;) {
       if (const int signal = stop_signal()) stop(running, signal);
+      if (take_save_request())
+        for (const Running& entry : running) entry.child.send(SIGUSR1);
       for (; running.size() < static_cast<std::size_t>(options_.jobs) && next < tasks_.size();
            ++next) {
         Task& task = tasks_[next];

@@ -306,6 +306,8 @@ Sweep load_sweep(const std::string& name, const std::vector<Override>& overrides
                 "sweep.axes: expected at least one [[sweep.axes]], got ", axes.dump());
     // Axes may only be valid together with the overrides, e.g. of the model's sizes.
     for (const Override& setting : overrides) apply_override(sweep.base, setting);
+    take_origin(sweep.base, file, overrides);
+    sweep.note = fit_warmup(sweep.base, file, overrides);
     double points = static_cast<double>(count);
     for (std::size_t i = 0; i < axes.size(); ++i) {
       SweepAxis axis = read_axis(axes[i], cat("sweep.axes[", i, "]"), sweep.base);

@@ -34,6 +34,7 @@ struct ReuseBest {
 struct Sweep {
   Recipe base;
   std::string title, figure;
+  std::string note;  // what was fitted to the overrides, for people
   std::vector<std::int64_t> seeds;
   std::vector<SweepAxis> axes;
   std::optional<ReuseBest> reuse_best;

@@ -24,8 +24,14 @@ Json conditions(const RunConfig& config, const data::Dataset& dataset, const Jso
   values["train.eval_rows"] = validation.rows();
   values["data_sha256"] = dataset.sha256();
   values["arithmetic"] = "float32";  // of weights, products and sums: all that models train in
+  if (!train.from.empty()) values[kOrigin] = train.from;
   values.update(measured);
   return values;
+}
+
+void settle_origin(Json& wanted, const Json& recorded) {
+  if (wanted.contains(kOrigin) && recorded.is_object() && recorded.contains(kOrigin))
+    wanted[kOrigin] = recorded[kOrigin];
 }
 
 }  // namespace xsa::train

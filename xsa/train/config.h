@@ -35,6 +35,8 @@ struct TrainConfig {
   std::int64_t diagnose_every = 0;
   std::int64_t checkpoint_every = 100;
   std::int64_t keep_checkpoints = 2;
+  bool keep_best = true;
+  std::string from;
   bool tensorboard = true;
   std::int64_t loss_chunk = 1024;
 
@@ -82,6 +84,14 @@ struct TrainConfig {
           "steps between checkpoints; the end is always one", at_least(1), Effect::kNone);
     field("keep_checkpoints", self.keep_checkpoints, "newest checkpoints kept; 0: all", at_least(0),
           Effect::kNone);
+    field("keep_best", self.keep_best,
+          "saves and keeps the checkpoint of the lowest validation loss beside them", {},
+          Effect::kNone);
+    // Known by its content: a run's conditions have the hash of the weights.
+    field("from", self.from,
+          "a run, a checkpoint or a GPT-2 of Hugging Face's whose weights training begins with; its "
+          "[model] and tokenizer come along",
+          {}, Effect::kNone);
     field("tensorboard", self.tensorboard, "an event file for TensorBoard beside metrics.jsonl", {},
           Effect::kNone);
     field("loss_chunk", self.loss_chunk, "rows of logits held at once", at_least(1));

@@ -3,116 +3,59 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_mul.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
-#include "xsa/base/progress.h"
 #include "xsa/base/signals.h"
-#include "xsa/checkpoint/checkpoint.h"
-#include "xsa/data/batch_reader.h"
-#include "xsa/model/memory.h"
+#include "xsa/load/origin.h"
 #include "xsa/op/threads.h"
 #include "xsa/train/advice.h"
-#include "xsa/train/batch.h"
 #include "xsa/train/conditions.h"
 #include "xsa/train/generator.h"
-#include "xsa/train/metrics.h"
-#include "xsa/train/optimizer.h"
+#include "xsa/train/run.h"
 #include "xsa/train/run_folder.h"
-#include "xsa/train/standing.h"
-#include "xsa/train/step_times.h"
-#include "xsa/train/summary.h"
 #include "xsa/train/tensor_data.h"
-#include "xsa/train/tensorboard.h"
 #include "xsa/train/validation.h"
 
 namespace xsa::train {
-namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// One run. The constructor opens and makes all that can fail, and writes nothing into the folder.
-class Run {
- public:
-  Run(RunConfig config, fs::path folder, const TrainOptions& options);
-  Json execute();
-  const Json& conditions() const { return conditions_; }
-
- private:
-  void restore(const checkpoint::Reader& reader);
-  void run_to_the_end();
-  void train_step();
-  double forward_backward();
-  void log(const Json& line);
-  void log_train_line(double gradient_norm, double lr);
-  void validate_here();
-  void evaluate_here();
-  void diagnose_here();
-  void show_progress();
-  void save();
-  [[noreturn]] void stop(int signal);
-  void require_finite(double value, const char* what, std::int64_t step) const;
-  Standing now() const;
-
-  std::int64_t step_tokens() const { return train::step_tokens(config_); }
-  bool due(std::int64_t every) const {
-    return standing_.step % every == 0 || standing_.step == config_.train.steps;
-  }
-  bool diagnosis_due() const {
-    return options_.diagnose && config_.train.diagnose_every > 0 &&
-           due(config_.train.diagnose_every);
-  }
-  double tokens_per_s() const { return static_cast<double>(step_tokens()) / step_times_.median(); }
-  double elapsed() const { return standing_.elapsed_s + seconds_since(start_); }
-  std::int64_t tensor_peak() const {
-    return std::max(standing_.peak_tensor_bytes, model::peak_tensor_bytes() - tensor_bytes_before_);
-  }
-
-  RunConfig config_;
-  fs::path folder_;
-  const TrainOptions& options_;
-  std::int64_t threads_, tensor_bytes_before_;
-  data::Dataset dataset_;
-  Json conditions_;
-  data::TrainLoader loader_;  // where reading begins
-  std::optional<data::BatchReader> reader_;
-  model::Gpt model_;
-  AdamW optimizer_;
-  Batch batch_;
-  Standing standing_;
-  StepTimes step_times_;
-  Json evaluations_ = Json::array();  // what options_.evaluate last gave
-  double last_loss_ = 0;
-  std::int64_t saved_step_ = -1;
-  std::optional<MetricsFile> metrics_;
-  std::optional<EventFile> events_;
-  Progress progress_;
-  Clock::time_point start_;
-};
+namespace {
 
 std::int64_t begin_counting_memory() {
   model::reset_peak_tensor_bytes();
   return model::tensor_bytes();
 }
 
-Run::Run(RunConfig config, fs::path folder, const TrainOptions& options)
+/// The data of a run that goes on is known by its hash. It lies where it lay, unless another place
+/// is named now.
+data::RecordedData open_data(const data::DataConfig& config,
+                             const std::optional<checkpoint::Reader>& saved) {
+  if (!saved) return {data::open_dataset(config), config};
+  data::DataRecord record = data_record_of(saved->state());
+  const Json before = saved->recipe().value("data", Json::object()).value("source", Json());
+  if (before != config.source) record.location.clear();
+  return data::open_recorded(config, record, saved->folder().string(),
+                             "Bring the old text back, or train anew with --overwrite, not with --resume");
+}
+
+}  // namespace
+
+Run::Run(RunConfig config, fs::path folder, const TrainOptions& options,
+         std::optional<checkpoint::Reader> saved)
     : config_(std::move(config)),
       folder_(std::move(folder)),
       options_(options),
+      saved_(std::move(saved)),
       threads_(op::use_threads(config_.train.threads)),
       tensor_bytes_before_(begin_counting_memory()),
-      dataset_(data::open_dataset(config_.data)),
+      data_(open_data(config_.data, saved_)),
+      dataset_(data_.dataset),
       conditions_(train::conditions(config_, dataset_, options.measured)),
       loader_(dataset_.train.tokens, config_.train.batch_size, config_.model.context,
               static_cast<std::uint64_t>(config_.train.seed)),
@@ -121,20 +64,36 @@ Run::Run(RunConfig config, fs::path folder, const TrainOptions& options)
       batch_(config_.train.batch_size, config_.model.context),
       progress_(options.label, config_.train.steps, "step") {
   seed_generator(static_cast<std::uint64_t>(config_.train.seed));
-  standing_.data_sha256 = dataset_.sha256();
+  if (saved_)
+    restore();
+  else
+    begin();
+  const data::DataRecord record = data::record_of(data_.config, dataset_);
+  standing_.data_sha256 = record.sha256;
+  standing_.data_location = record.location;
+  standing_.data_cache = record.cache;
+  if (!standing_.origin_sha256.empty()) conditions_[kOrigin] = standing_.origin_sha256;
+}
+
+/// The first weights: those of the seed, or of where the run comes from.
+void Run::begin() {
+  if (config_.train.from.empty()) return;
+  const load::Begun begun = load::begin_with(model_, config_.train.from);
+  standing_.origin_path = begun.path;
+  standing_.origin_step = begun.step;
+  standing_.origin_sha256 = begun.weights_sha256;
+  progress_.print_line(cat(options_.label, ": begins with ", begun.text));
 }
 
 Json Run::execute() {
-  const FolderLock lock(folder_, "xsa train");
-  check_run_folder(folder_, options_.resume, options_.overwrite);  // again: now nobody interferes
-  if (options_.overwrite) clear_run_folder(folder_);
-  if (const fs::path root = folder_ / "checkpoints"; fs::exists(root / "LATEST"))
-    restore(checkpoint::Reader(root));
+  outlive_closed_output();
   write_json_file(folder_ / "recipe.json", to_json(config_));
   metrics_.emplace(folder_ / "metrics.jsonl", standing_.metrics_offset);
   if (config_.train.tensorboard) events_.emplace(folder_ / kEventFile, standing_.events_offset);
   start_ = Clock::now();
   reader_.emplace(loader_, config_.data.read_ahead);
+  // Whatever becomes of what it began with, the run can go on from here.
+  if (standing_.step == 0 && !standing_.origin_path.empty()) save();
   run_to_the_end();
   Json result = summary(config_, now(), tokens_per_s());
   result["conditions"] = conditions_;
@@ -149,18 +108,17 @@ Json Run::execute() {
   return result;
 }
 
-void Run::restore(const checkpoint::Reader& reader) {
+void Run::restore() {
+  const checkpoint::Reader reader = *std::exchange(saved_, std::nullopt);
   check_same_recipe(reader.recipe(), to_json(config_), reader.folder().string());
   const Json& state = reader.state();
   check(state.contains("run") && state.contains("loader") && state.contains("step_seconds"),
         (reader.folder() / "state.json").string(),
         ": expected the tables run, loader and step_seconds, got ", state.dump());
   apply_json(standing_, state.at("run"), "run");
-  check(standing_.data_sha256 == dataset_.sha256(), folder_.string(), ": the text of data.source '",
-        config_.data.source, "' has changed since ", reader.folder().string(),
-        " was saved; bring the old text back, or train anew with --overwrite, not with --resume");
-  check_same_so_far(state.value("conditions", Json::object()), conditions_,
-                    reader.folder().string());
+  const Json conditions = state.value("conditions", Json::object());
+  settle_origin(conditions_, conditions);
+  check_same_so_far(conditions, conditions_, reader.folder().string());
   step_times_ = StepTimes(state.at("step_seconds").get<std::vector<double>>());
   evaluations_ = state.value("evaluations", Json::array());
   loader_.restore(state.at("loader"));
@@ -183,13 +141,15 @@ void Run::restore(const checkpoint::Reader& reader) {
 void Run::run_to_the_end() {
   const TrainConfig& config = config_.train;
   for (;;) {
+    save_if_asked();
     if (standing_.step > standing_.validated_step && due(config.eval_every)) validate_here();
     if (standing_.step == standing_.validated_step && standing_.step > standing_.evaluated_step)
       evaluate_here();
     if (standing_.step > standing_.diagnosed_step && diagnosis_due() && stop_signal() == 0)
       diagnose_here();
     if (const int signal = stop_signal()) stop(signal);
-    if (standing_.step > 0 && due(config.checkpoint_every)) save();
+    if (standing_.step > 0 && (due(config.checkpoint_every) || is_best())) save();
+    save_if_asked();
     if (standing_.step == config.steps) return;
     train_step();
   }
@@ -276,6 +236,14 @@ void Run::log_train_line(double gradient_norm, double lr) {
   standing_.loss_steps = 0;
 }
 
+/// Before and behind what may take long: the machine may be taken away soon.
+void Run::save_if_asked() {
+  if (!take_save_request() || standing_.step == 0) return;
+  save();
+  progress_.print_line(cat(options_.label, ": saved after step ", standing_.step, " of ",
+                           config_.train.steps, ", as SIGUSR1 asked; training goes on"));
+}
+
 /// Does nothing if a signal to stop cuts it short.
 void Run::validate_here() {
   const auto found = validate(model_, dataset_.validation, config_.train);
@@ -285,6 +253,11 @@ void Run::validate_here() {
   standing_.validation_loss = found->loss;
   standing_.bits_per_byte = found->bits_per_byte;
   standing_.validation_rows = found->rows;
+  if (standing_.best_step == 0 || found->loss < standing_.best_validation_loss) {
+    standing_.best_step = standing_.step;
+    standing_.best_validation_loss = found->loss;
+    saved_step_ = -1;  // what was saved of this step does not know it yet
+  }
   log({{"type", "validation"},
        {"step", standing_.step},
        {"tokens", standing_.step * step_tokens()},
@@ -345,6 +318,7 @@ void Run::save() {
                     {"step_seconds", step_times_.seconds()},
                     {"conditions", conditions_},
                     {"evaluations", evaluations_}};
+  if (config_.train.keep_best && standing_.best_step > 0) contents.best_step = standing_.best_step;
   checkpoint::save(folder_ / "checkpoints", contents, config_.train.keep_checkpoints);
   saved_step_ = standing_.step;
 }
@@ -353,8 +327,8 @@ void Run::stop(int signal) {
   save();
   progress_.finish();
   throw Interrupted(signal,
-                    cat(folder_.string(), ": stopped by ", signal == SIGINT ? "SIGINT" : "SIGTERM",
-                        " after step ", standing_.step, " of ", config_.train.steps,
+                    cat(folder_.string(), ": stopped by ", signal_name(signal), " after step ",
+                        standing_.step, " of ", config_.train.steps,
                         "; its state is saved. ", how_to_continue(options_)));
 }
 
@@ -376,17 +350,30 @@ Standing Run::now() const {
   return now;
 }
 
-}  // namespace
-
 Json train(const RunConfig& wanted, const fs::path& run_folder, const TrainOptions& options) {
   const RunConfig config = resolve(wanted);
   check_run_folder(run_folder, options.resume, options.overwrite);
   const fs::path recipe = run_folder / "recipe.json";
   const bool resumes = options.resume && fs::exists(recipe);
   if (resumes) check_same_recipe(read_json_file(recipe), to_json(config), run_folder.string());
-  Run run(config, run_folder, options);
-  if (resumes && fs::exists(run_folder / "summary.json"))
-    return finished_summary(run_folder, run.conditions());
+  if (resumes && fs::exists(run_folder / "summary.json")) {
+    const data::Dataset dataset = data::open_dataset(config.data);
+    return finished_summary(run_folder, conditions(config, dataset, options.measured));
+  }
+  std::optional<FolderLock> lock;
+  if (fs::exists(run_folder)) lock.emplace(run_folder, "xsa train");
+  check_run_folder(run_folder, options.resume, options.overwrite);  // again: now nobody interferes
+  std::optional<checkpoint::Reader> saved;
+  if (options.resume)
+    saved = checkpoint::newest_whole(run_folder / "checkpoints", [](const std::string& text) {
+      std::fprintf(stderr, "xsa: warning: %s\n", text.c_str());
+    });
+  Run run(config, run_folder, options, std::move(saved));
+  if (!lock) {
+    lock.emplace(run_folder, "xsa train");
+    check_run_folder(run_folder, false, options.overwrite);
+  }
+  if (options.overwrite) clear_run_folder(run_folder);
   return run.execute();
 }
 

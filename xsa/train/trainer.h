@@ -17,7 +17,7 @@ namespace xsa::train {
 
 struct TrainOptions {
   std::string label = "train";  // before the progress bar
-  bool resume = false;          // continue from checkpoints/LATEST; without one, start anew
+  bool resume = false;  // continue from the newest whole checkpoint; without any, start anew
   bool overwrite =
       false;  // replace an existing run; else an existing run without resume is a UsageError
   /// What the caller measures beside the loss, for the run's conditions (xsa/base/conditions.h):
