@@ -15,8 +15,7 @@ struct OtherName {
   std::string_view theirs, ours;
 };
 
-constexpr std::string_view kCpuAlone =
-    "xsa computes on CPUs alone: leave it out; --train.threads=N sets the number of threads";
+constexpr std::string_view kCpuAlone = "xsa computes on CPUs alone: leave it out";
 constexpr std::string_view kFloat32 = "training is in float32: leave it out";
 constexpr std::string_view kOneProcess = "one process does all: leave it out";
 

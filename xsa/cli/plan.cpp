@@ -14,7 +14,7 @@ const char* const kPlanExamples = R"(Examples:
 
 Checks the recipe as training does and runs nothing. Devices share a step's passes (train.accumulation), each of
 train.batch_size sequences. docs/plan.md says what is counted.
-Any field of a recipe can be set as --table.field=value; xsa train --help lists them.)";
+Any field of a recipe can be set as --table.field=value; xsa train --help-all lists them.)";
 
 void add_plan_options(CommandLine& command, Arguments& arguments) {
   study::Devices& devices = arguments.devices;
