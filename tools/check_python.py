@@ -1,7 +1,7 @@
 """Has this Python what the program is compiled against? One line a fault, and exit code 1.
 
   PYTHON tools/check_python.py torch       version, headers and libraries of torch
-  PYTHON tools/check_python.py pyarrow     the same of pyarrow, whose major version is that of requirements.txt
+  PYTHON tools/check_python.py pyarrow     the same of pyarrow, of requirements.txt's major version
   PYTHON tools/check_python.py versions    both versions, at once and without a look inside
 """
 
@@ -57,9 +57,9 @@ def check_pyarrow():
     pyarrow, version = found("pyarrow"), wanted("pyarrow")
     if numbers(pyarrow.__version__, 1) != numbers(version, 1):
         sys.exit(f"expected pyarrow {numbers(version, 1)[0]}, found pyarrow {pyarrow.__version__}")
-    folder = pathlib.Path(pyarrow.__file__).parent
-    files = [(pyarrow.get_include(), "arrow/api.h"), (pyarrow.get_include(), "parquet/arrow/reader.h")]
-    files += [(pyarrow.get_library_dirs()[0] or folder, f"lib{lib}.so*") for lib in ("arrow", "parquet")]
+    headers, libraries = pyarrow.get_include(), pyarrow.get_library_dirs()[0]
+    files = [(headers, "arrow/api.h"), (headers, "parquet/arrow/reader.h")]
+    files += [(libraries, "libarrow.so*"), (libraries, "libparquet.so*")]
     check_files("pyarrow", pyarrow.__version__, files)
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import resource
 import shutil
 import subprocess
@@ -64,15 +65,16 @@ def main():
     build = timed("make", "build", environment=environment)
     run = timed("make", "run", environment=environment)
     total = {key: round(build[key] + run[key], 1) for key in build}
-    cpu = next(
-        (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
-        platform.machine(),
-    )
+    models = re.findall(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
     result = {
         "what": "make run from a clone without a compiler cache to the verdict, packages apart",
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": output("git", "rev-parse", "--short=12", "HEAD").strip(),
-        "machine": {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "os": platform.platform()},
+        "machine": {
+            "cpu": models[0] if models else platform.machine(),
+            "cores": len(os.sched_getaffinity(0)),
+            "os": platform.platform(),
+        },
         "compiler": output("c++", "--version").splitlines()[0],
         "total": total,
         "build": build,
@@ -81,7 +83,8 @@ def main():
         "slowest": slowest_files(),
     }
     arguments.output.write_text(json.dumps(result, indent=2) + "\n")
-    print(f"[first-run] {total['wall_s']:.0f} s: build {build['wall_s']:.0f} s, run {run['wall_s']:.0f} s")
+    parts = f"build {build['wall_s']:.0f} s, run {run['wall_s']:.0f} s"
+    print(f"[first-run] {total['wall_s']:.0f} s: {parts}")
     print(f"[first-run] processor time {total['cpu_s']:.0f} s; {arguments.output}")
     if not arguments.keep:
         shutil.rmtree(CLONE)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests of one or more build folders; the last line is `N passed, N failed`, and behind
-it `, N skipped` where a test was skipped. Each skip is named with its reason; where CI is set in the
-environment, one whose reason tools/skips.py does not list counts as failed.
+it `, N skipped` where a test was skipped. Each skip is named with its reason; where CI is set in
+the environment, one whose reason tools/skips.py does not list counts as failed.
 
   tools/test.py BUILD_FOLDER... [--filter WORD]
 
@@ -31,7 +31,9 @@ PYTHON_SUITES = ("tests/tools", "python/tests", "tests/e2e")
 LIMIT_S = 1500  # a program that runs for longer hangs
 OUTCOME = re.compile(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)?(?: \(\d+ ms\))?$", re.M)
 SKIPPED = re.compile(
-    r"^\[ RUN +\] (\S+)\n(?:(?!\[ RUN ).*\n)*?\S+: Skipped\n((?:.+\n)*)(?:.*\n)*?\[ +SKIPPED +\] \1", re.M
+    r"^\[ RUN +\] (\S+)\n(?:(?!\[ RUN ).*\n)*?"
+    r"\S+: Skipped\n((?:.+\n)*)(?:.*\n)*?\[ +SKIPPED +\] \1",
+    re.M,
 )
 SHOWN_LINES = 60  # of the output, where something failed
 AT_ONCE = 2
@@ -242,7 +244,8 @@ def main():
                 if result.selected or not arguments.filter:
                     show(result, seconds)
                 totals.passed += result.passed
-                totals.skipped |= {f"{result.name}: {name}": why for name, why in result.skipped.items()}
+                for name, reason in result.skipped.items():
+                    totals.skipped[f"{result.name}: {name}"] = reason
                 totals.failures += result.failures
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)

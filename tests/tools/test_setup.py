@@ -1,4 +1,4 @@
-"""tools/check_python.py, tools/missing_packages.py and tools/with_progress, with made-up packages and commands."""
+"""tools/check_python.py, tools/missing_packages.py, tools/with_progress, with made-up packages."""
 
 import os
 import pathlib
@@ -10,7 +10,12 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WITH_HEADERS = {
     "torch": ("include/ATen/ATen.h", "lib/libtorch_cpu.so"),
-    "pyarrow": ("include/arrow/api.h", "include/parquet/arrow/reader.h", "libarrow.so.9", "libparquet.so.9"),
+    "pyarrow": (
+        "include/arrow/api.h",
+        "include/parquet/arrow/reader.h",
+        "libarrow.so.9",
+        "libparquet.so.9",
+    ),
 }
 PYARROW = """
 import os
@@ -150,7 +155,8 @@ def test_a_build_shows_files_done_of_all_and_the_time_left_and_ends_as_its_comma
 
 def test_a_command_that_counts_nothing_shows_what_it_said_last(tmp_path):
     (tmp_path / "log").write_text("[9/9] of an earlier command\n")
-    script = 'echo "Fetching torch"; for n in $(seq 600); do grep -q torch shown && break; sleep 0.05; done'
+    wait = "for n in $(seq 600); do grep -q torch shown && break; sleep 0.05; done"
+    script = f'echo "Fetching torch"; {wait}'
     code, shown = with_progress(tmp_path, script)
     assert code == 0
     assert "building: 0 s, Fetching torch" in shown and "9 of 9" not in shown

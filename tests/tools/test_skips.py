@@ -88,7 +88,7 @@ def tree(tmp_path):
     }.items():
         (tmp_path / path).write_text(text)
         (tmp_path / path).chmod(0o755)
-    for name in ("bash", "git", "grep", "sed", "tail", "head", "dirname", "xargs", "nproc", "cat", "sh"):
+    for name in "bash git grep sed tail head dirname xargs nproc cat sh".split():
         (tmp_path / "path" / name).symlink_to(shutil.which(name))
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     return tmp_path
