@@ -10,6 +10,8 @@
 namespace xsa::report {
 namespace {
 
+namespace fs = std::filesystem;
+
 std::map<std::string, std::map<std::string, double>> tasks_of(const Json& results) {
   std::map<std::string, std::map<std::string, double>> tasks;
   for (const auto& [task, figures] : results.items()) {
