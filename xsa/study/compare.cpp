@@ -123,6 +123,12 @@ Json compare(const Recipe& recipe, const fs::path& folder, bool overwrite) {
     if (seeds.empty() || seeds.back() != member.seed) seeds.push_back(member.seed);
   }
 
+  // Runs that began with the same name's weights may have found others there.
+  for (const report::RunRecord& run : runs)
+    same.refuse(run.folder.filename().string(),
+                differences(conditions_of({}, runs.front().summary), conditions_of({}, run.summary),
+                            kSeedAndAttention));
+
   Json result = {{"name", folder.filename().string()},
                  {"date", utc_now()},
                  {"machine", machine_info()},

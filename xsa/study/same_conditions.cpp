@@ -35,7 +35,9 @@ std::vector<Difference> SameConditions::differences_of(const std::string& run,
   Conditions there;
   Json here = wanted->second;
   if (has_ended) {
-    there = train::recorded(recipe, read_json_file(run_folder / "summary.json"), here);
+    const Json summary = read_json_file(run_folder / "summary.json");
+    train::settle_origin(here, summary.is_object() ? summary.value("conditions", Json()) : Json());
+    there = train::recorded(recipe, summary, here);
     if (!there.whole && diagnose_.is_object())
       for (const auto& [name, value] : diagnose_.items())
         if (here.contains("diagnose." + name)) there.values["diagnose." + name] = value;
