@@ -55,7 +55,7 @@ TEST(ExclusionBackward, IsTheDerivativeOfTheForward) {
         y_up[d] += step, y_down[d] -= step, w_up[d] += step, w_down[d] -= step;
         EXPECT_NEAR(kDz[d] - gradient.dy_w * kW[d],
                     (loss(y_up, kW, a) - loss(y_down, kW, a)) / (2 * step), 1e-9);
-        EXPECT_NEAR(gradient.dw_dz * kDz[d] + gradient.dw_z * z[d] + gradient.dw_w * kW[d],
+        EXPECT_NEAR(gradient.dw_dz * kDz[d] - gradient.dy_w * (z[d] - gradient.z_w * kW[d]),
                     (loss(kY, w_up, a) - loss(kY, w_down, a)) / (2 * step), 1e-9);
       }
     }

@@ -200,6 +200,36 @@ TEST_P(ExcludeKernel, HugeTinyAndZeroValuesStayFinite) {
     }
 }
 
+TEST_P(ExcludeKernel, GradientsHoldWhereYAndItsOwnValueAreFarApart) {
+  // c is about |y| / |v| and the other factor |dz| / |v|: neither their product nor a sum of
+  // products may leave fp32 where the gradients do not.
+  struct Scales {
+    double y, v, dz;
+  };
+  for (const auto& [y, v, dz] : std::vector<Scales>{{1e15, 1e-12, 1},
+                                                    {1e-15, 1e14, 1},
+                                                    {1e-20, 1e12, 1e-2},
+                                                    {1e10, 1e-12, 1e6},
+                                                    {1e25, 1e-12, 1e-10},
+                                                    {1e-28, 1e-12, 1},
+                                                    {1, 1e-14, 1e-31},
+                                                    {1e-31, 1e-14, 1},
+                                                    {1e-10, 1e3, 1e-20}})
+    for (const std::int64_t key_heads : {1, 2})
+      for (const double strength : {1.0, 0.5}) {
+        Spec spec;
+        spec.key_heads = key_heads, spec.strength = strength, spec.value_dim = 24;
+        spec.eps = 1e-18;
+        Problem problem(spec);
+        const auto scale = [](Array& array, double by) {
+          array.for_each([&](auto... at) { array.set(at..., by * array.get(at...)); });
+        };
+        scale(problem.y, y), scale(problem.v, v), scale(problem.dz, dz);
+        SCOPED_TRACE(cat("y ", y, ", v ", v, ", dz ", dz));
+        expect_matches_reference(problem);
+      }
+}
+
 TEST_P(ExcludeKernel, HugeStrengthsMakeNoNan) {
   for (const Type type : kTypes) {
     Spec spec;

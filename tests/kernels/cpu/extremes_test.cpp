@@ -24,22 +24,23 @@ void expect_matches(Problem& problem) {
   expect_near(problem, Expected(problem));
 }
 
-/// One head of 40 queries over 400 keys whose scores are about `level(key)`, in units of log 2: the
-/// first dimension carries the level, the others a little noise.
+/// One head of 40 queries over 400 keys (or others) whose scores are about `level(key)`, in units
+/// of log 2: the first dimension carries the level, the others a little noise.
 template <class Level>
-Problem leveled(const Level& level, bool causal, std::int64_t queries = 40) {
-  ProblemSpec spec = sized(queries, 400, 8, 8);
+Problem leveled(const Level& level, bool causal, std::int64_t queries = 40,
+                std::int64_t keys = 400) {
+  ProblemSpec spec = sized(queries, keys, 8, 8);
   spec.is_causal = causal;
   Problem problem(spec);
   problem.options.scale = 1;
   problem.q.for_each([&](auto... at) { problem.q.set(at..., 0.3 * problem.q.get(at...)); });
   for (std::int64_t t = 0; t < queries; ++t) problem.q.set(0, 0, t, 0, 1);
-  for (std::int64_t s = 0; s < 400; ++s) problem.k.set(0, 0, s, 0, level(s) * std::log(2.0));
+  for (std::int64_t s = 0; s < keys; ++s) problem.k.set(0, 0, s, 0, level(s) * std::log(2.0));
   return problem;
 }
 
 TEST_P(Fused, LoudLateKeysAfterQuietOnes) {
-  // 2^60 is where a tile is done again, 2^127 where fp32 ends.
+  // 2^40 is where a tile is done again, 2^127 where fp32 ends.
   for (const double jump : {10., 30., 58., 61., 64., 100., 125., 127., 128., 130., 300., 5000.})
     for (const std::int64_t from : {1, 17, 95, 96, 97, 250, 399})
       for (const bool causal : {true, false}) {
@@ -48,6 +49,113 @@ TEST_P(Fused, LoudLateKeysAfterQuietOnes) {
         Problem problem = leveled([&](std::int64_t s) { return s < from ? 0 : jump; }, causal);
         expect_matches(problem);
       }
+}
+
+TEST_P(Fused, LoudKeysAfterRunsOfManyBlocks) {
+  // 16 blocks of 96 keys make a run.
+  for (const std::int64_t from : {1400, 1536, 1700, 3100, 3900})
+    for (const double jump : {20., 61., 300.})
+      for (const std::int64_t sinks : {0, 5}) {
+        SCOPED_TRACE(from);
+        SCOPED_TRACE(jump);
+        Problem problem =
+            leveled([&](std::int64_t s) { return s < from ? 0 : jump; }, true, 12, 4000);
+        problem.options.num_sink_keys = sinks, problem.options.window = sinks ? 3500 : 0;
+        expect_matches(problem);
+      }
+}
+
+/// z is finite and the reference's.
+void expect_finite_means(Problem& problem) {
+  forward(problem.params());
+  const ReferenceForward out = reference_forward(problem.params());
+  double largest = 0;
+  for (const double z : out.z) largest = std::max(largest, std::abs(z));
+  ASSERT_TRUE(std::isfinite(largest));
+  const testing::Tolerances tolerance = testing::fused_tolerances(problem);
+  EXPECT_TRUE(is_near(problem.z.values(), out.z, tolerance.z));
+  EXPECT_TRUE(is_near(doubles(problem.lse), out.lse, tolerance.lse));
+}
+
+TEST_P(Fused, LargeValuesUnderALoudLateKeyStayFinite) {
+  // The last key's weight is e^26 times the others': y relative to those would leave fp32.
+  for (const std::int64_t queries : {16, 4})
+    for (const double strength : {0., 1.}) {
+      ProblemSpec spec = sized(queries, 16, 1, 1);
+      spec.is_causal = false, spec.strength = strength;
+      Problem problem(spec);
+      problem.options.scale = 1;
+      problem.q.for_each([&](auto... at) { problem.q.set(at..., 1); });
+      problem.k.for_each([&](auto... at) { problem.k.set(at..., 0); });
+      problem.v.for_each([&](auto... at) { problem.v.set(at..., 2e27); });
+      problem.k.set(0, 0, 15, 0, 26);
+      forward(problem.params());
+      for (const double z : problem.z.values())
+        EXPECT_NEAR(z, strength == 0 ? 2e27 : 0, 2e27 * 1e-6) << queries;
+    }
+}
+
+TEST_P(Fused, MeansOfManyLargeValuesStayFinite) {
+  for (const std::int64_t queries : {40, 3})
+    for (const int kind : {0, 1, 2, 3}) {
+      SCOPED_TRACE(kind);
+      ProblemSpec spec = sized(queries, 2000, 8, 8);
+      spec.strength = 0, spec.type = kind == 1 ? Type::kBFloat16 : Type::kFloat32;
+      if (kind == 2) spec.with_sink_logits = true, spec.num_sink_keys = 3, spec.window = 900;
+      spec.is_causal = kind != 3;
+      Problem problem(spec);
+      if (kind == 3) problem.key_start = {1990};  // most own keys are invisible
+      // Some dimensions cancel: their mean is far below what is summed.
+      problem.v.for_each([&](auto b, auto h, auto s, auto d) {
+        const double size = d % 2 == 0 || s % 2 == 0 ? 3e38 : -3e38;
+        problem.v.set(b, h, s, d, size * (0.9 + 0.1 * std::tanh(problem.v.get(b, h, s, d))));
+      });
+      if (kind == 1) {
+        forward(problem.params());
+        for (const double z : problem.z.values()) EXPECT_TRUE(std::isfinite(z));
+      } else {
+        expect_finite_means(problem);
+      }
+    }
+}
+
+TEST_P(Fused, LogitsAndSinkLogitsNearTheLargestNumber) {
+  for (const std::int64_t queries : {16, 4})
+    for (const float sink : {3e38f, 1e38f}) {
+      ProblemSpec spec = sized(queries, 16, 1, 4);
+      spec.with_sink_logits = true, spec.is_causal = false;
+      Problem problem(spec);
+      problem.options.scale = 1;
+      problem.sink_logits = {sink};
+      for (Array* array : {&problem.q, &problem.k})  // 2.5e38
+        array->for_each([&](auto... at) { array->set(at..., std::sqrt(2.5e38)); });
+      expect_finite_means(problem);
+      run(problem);
+      EXPECT_NEAR(problem.lse[0] / std::max(sink, 2.5e38f), 1, 1e-6);
+      for (const Array* gradient : {&problem.dq, &problem.dk, &problem.dv})
+        for (const double value : gradient->values()) EXPECT_TRUE(std::isfinite(value));
+      for (const float value : problem.dsink_logits) EXPECT_TRUE(std::isfinite(value));
+    }
+}
+
+TEST_P(Fused, GradientsStayFiniteWhereTheOwnValueIsSmallBesideAnother) {
+  ProblemSpec spec = sized(12, 12, 4, 4);
+  spec.with_dlse = false;
+  Problem problem(spec);
+  problem.v.for_each([&](auto b, auto h, auto s, auto d) {
+    problem.v.set(b, h, s, d, problem.v.get(b, h, s, d) * (s == 0 ? 1e10 : 1e-12));
+  });
+  problem.dz.for_each([&](auto... at) { problem.dz.set(at..., 1e6 * problem.dz.get(at...)); });
+  run(problem);
+  const Expected expected(problem);
+  const auto near = [](const Array& actual, const std::vector<double>& wanted, double relative) {
+    double largest = 0;
+    for (const double x : wanted) largest = std::max(largest, std::abs(x));
+    EXPECT_TRUE(is_near(actual.values(), wanted, relative * largest));
+  };
+  near(problem.dv, expected.gradients.dv, 1e-5);
+  near(problem.dq, expected.gradients.dq, 1e-4);
+  near(problem.dk, expected.gradients.dk, 1e-4);
 }
 
 TEST_P(Fused, QuietLateKeysAfterLoudOnes) {

@@ -29,13 +29,16 @@ XSA_HOST_DEVICE Real exclude(Real y, Real ac, Real w) {
 
 /// The gradients of one row, as sums of vectors that the caller has (M 1):
 ///   dy  = dz - dy_w w
-///   dw += dw_dz dz + dw_z z + dw_w w
+///   dw += dw_dz dz - dy_w (z - z_w w)
 ///   da  = dstrength
+/// z - z_w w is y - 2 c w, which is y mirrored at the plane that w stands on; y itself where eps
+/// decides n, for then n does not depend on w (M 2). No factor has both c, about |y| / |w|, and
+/// g / n, about |dz| / |w|: their product may leave fp32 where its product with w does not.
 struct ExclusionGradient {
-  double dy_w, dw_dz, dw_z, dw_w, dstrength;
+  double dy_w, dw_dz, z_w, dstrength;
 };
 
-/// g = dz . w. Where eps decides n, n does not depend on w, and dw has y where it had z (M 2).
+/// g = dz . w.
 XSA_HOST_DEVICE ExclusionGradient exclusion_gradient(double a, double c, double g, double ww,
                                                      double eps) {
   const double n = own_norm(ww, eps);
@@ -45,8 +48,7 @@ XSA_HOST_DEVICE ExclusionGradient exclusion_gradient(double a, double c, double 
   gradient.dstrength = -c * g;
   gradient.dy_w = a * share;
   gradient.dw_dz = -a * c;
-  gradient.dw_z = -a * share;
-  gradient.dw_w = a * c * share * (eps_decides ? -a : 2 - a);
+  gradient.z_w = c * (eps_decides ? -a : 2 - a);
   return gradient;
 }
 

@@ -13,17 +13,21 @@
 
 #include <sched.h>
 
-#include "xsa/kernels/cpu/forward.h"
+#include "xsa/kernels/cpu/decode.h"
 
 namespace xsa::kernels::cpu {
 namespace {
+
+/// Whether the forward was the decode path's, whose scores are rounded otherwise than a panel's.
+HWY_INLINE bool scores_as_decoded(const Call& call) { return call.sizes.queries <= kDecodeQueries; }
 
 struct BackwardSpace {
   float *q, *dy;                  // panels [D][width], [Dv][width]; dy times scale
   float *q_copy, *dy_rows;        // rows: q where its own cannot be used, dy
   float *dq, *dq_total, *p, *ds;  // panels [D][width], [keys][width], [keys][width]
-  float *start, *delta;           // [queries]; -lse in base 2, -delta scale: what sums start from
+  float *lse, *delta;             // [queries]; -delta scale: what sums of dP start from
   float *rows, *z, *w, *dz, *scratch, *k, *v;
+  float *decode_q, *decode_k, *decode_s;  // of few queries: rows times scale, rows, scores
   Bounds bounds;
   KeyRange* rows_of_panel;  // key rows of the current block of keys that panel n sees
   Index floats;
@@ -40,7 +44,7 @@ struct BackwardSpace {
     dq_total = carver.take(block * dim);
     p = carver.take(block * call.plan.key_block);
     ds = carver.take(block * call.plan.key_block);
-    start = carver.take(block);
+    lse = carver.take(block);
     delta = carver.take(block);
     rows = carver.take(kLanes * max_of(dim, value_dim));
     z = carver.take(kLanes * value_dim);
@@ -49,6 +53,10 @@ struct BackwardSpace {
     scratch = carver.take(kLanes * max_of(dim, value_dim));
     k = carver.take(call.plan.key_block * packed_stride(call.sizes.head_dim));
     v = carver.take(call.plan.key_block * packed_stride(call.sizes.value_dim));
+    const bool few = scores_as_decoded(call);
+    decode_q = carver.take(few ? block * dim : 0);
+    decode_k = carver.take(few ? call.plan.key_block * dim : 0);
+    decode_s = carver.take(few ? padded(call.plan.key_block) : 0);
     bounds.begin = carver.take_indices(block);
     bounds.end = carver.take_indices(block);
     rows_of_panel = reinterpret_cast<KeyRange*>(carver.take_indices(2 * panels_of(block)));
@@ -73,7 +81,7 @@ struct Block {
 };
 
 struct GradientPanel : Span {
-  float *q, *dy, *dq, *p, *ds, *start, *delta;
+  float *q, *dy, *dq, *p, *ds, *lse, *delta;
   Bounds bounds;
 };
 
@@ -89,7 +97,7 @@ HWY_INLINE GradientPanel panel_of(const Call& call, const BackwardSpace& space, 
           space.dq + dim,
           space.p + keys,
           space.ds + keys,
-          space.start + span.begin,
+          space.lse + span.begin,
           space.delta + span.begin,
           {space.bounds.begin + span.begin, space.bounds.end + span.begin}};
 }
@@ -104,8 +112,8 @@ inline bool start_panel(const Call& call, const BackwardSpace& space, const Bloc
   const float scale = static_cast<float>(call.scale);
   const bool excludes = call.learned_strength || call.strength != 0;
   bool is_finite = true;
-  queries_to_panel(call, panel, block.b, block.h, block.begin + panel.begin,
-                   static_cast<float>(call.scale * kLog2E), space.rows, space.scratch, panel.q);
+  queries_to_panel(call, panel, block.b, block.h, block.begin + panel.begin, space.rows,
+                   space.scratch, panel.q);
   for (Index lane = 0; lane < panel.count; lane += kLanes) {
     const Index count = min_of(kLanes, panel.count - lane);
     const Index t = block.begin + panel.begin + lane;
@@ -120,12 +128,12 @@ inline bool start_panel(const Call& call, const BackwardSpace& space, const Bloc
       rows[r] = {z.data + r * z.stride, dz.data + r * dz.stride, dy + r * stride,
                  contains(block.keys, key) ? dv.row(key) : nullptr};
     }
-    float z_dz[kLanes], da[kLanes];
+    float y_dy[kLanes], da[kLanes];
     const Index at = (block.b * sizes.query_heads + block.h) * sizes.queries + t;
-    exclude_rows_backward(rows, own, call.c + at, count, padded(size), call.eps, z_dz, da);
+    exclude_rows_backward(rows, own, call.c + at, count, padded(size), call.eps, y_dy, da);
     rows_to_panel({dy, stride}, count, size, scale, space.scratch, panel.dy + lane, panel.width);
     for (Index r = 0; r < count; ++r) {
-      const float delta = z_dz[r] - (call.dlse ? call.dlse[at + r] : 0), lse = call.lse[at + r];
+      const float delta = y_dy[r] - (call.dlse ? call.dlse[at + r] : 0), lse = call.lse[at + r];
       if (call.dlearned_strength && rows[r].dw) call.dlearned_strength[at + r] = da[r];
       if (call.dsink_rows) {
         const float sink = call.sink_logits[block.h];
@@ -134,12 +142,36 @@ inline bool start_panel(const Call& call, const BackwardSpace& space, const Bloc
       panel.delta[lane + r] = -scale * delta;
       is_finite = is_finite && std::fabs(delta) < INFINITY && lse < INFINITY;  // -inf is no key
       // Without a visible key every p is 0.
-      panel.start[lane + r] = lse == -INFINITY ? lse : -lse * static_cast<float>(kLog2E);
+      panel.lse[lane + r] = lse == -INFINITY ? INFINITY : lse;
     }
   }
-  for (Index r = panel.count; r < panel.width; ++r) panel.delta[r] = 0, panel.start[r] = -INFINITY;
+  for (Index r = panel.count; r < panel.width; ++r) panel.delta[r] = 0, panel.lse[r] = INFINITY;
   for (Index n = 0; n < padded(sizes.head_dim) * panel.width; ++n) panel.dq[n] = 0;
   return is_finite;
+}
+
+/// The scores of a tile in the order of the decode path's sums, into p. Backward and forward see
+/// the same bits of a score: where queries and keys have much in common, gradients live by what
+/// cancels.
+inline void decoded_scores(const Call& call, const BackwardSpace& space, const Block& block,
+                           const GradientPanel& panel, Rows k, Index rows) {
+  const Index size = call.sizes.head_dim, dim = padded(size), width = panel.width;
+  for (Index r = 0; r < rows; ++r)
+    for (Index d = 0; d < dim; ++d)
+      space.decode_k[r * dim + d] = d < size ? k.data[r * k.stride + d] : 0;
+  const TypedRows keys{reinterpret_cast<const char*>(space.decode_k),
+                       dim * static_cast<Index>(sizeof(float)), Element::kFloat32};
+  for (Index lane = 0; lane < width; ++lane) {
+    float* s = space.decode_s;
+    if (lane < panel.count) {
+      float* q = space.decode_q + (panel.begin + lane) * dim;
+      const Index t = block.begin + panel.begin + lane;
+      load_row(row_at(call.q, call.type, block.b, block.h, t), call.type, call.q.element, size, q);
+      scale_row(q, static_cast<float>(call.scale), q, dim);
+      score_rows<Float32, 1, false>(keys, rows, dim, q, s, 0);
+    }
+    for (Index r = 0; r < rows; ++r) panel.p[r * width + lane] = lane < panel.count ? s[r] : 0;
+  }
 }
 
 template <int R, int N>
@@ -162,7 +194,7 @@ HWY_INLINE void zero_rows(const GradientPanel& panel, Index begin, Index end, In
     }
 }
 
-/// P^T = 2^(s - lse) and dS^T = scale P (dP - delta) of one segment; zero where masked.
+/// P^T = e^(s - lse) and dS^T = scale P (dP - delta) of one segment; zero where masked.
 template <int N>
 HWY_NOINLINE void score_gradient_segment(const Segment& segment, const LaneBounds& lanes,
                                          const Call& call, Rows k, Rows v,
@@ -172,12 +204,19 @@ HWY_NOINLINE void score_gradient_segment(const Segment& segment, const LaneBound
     constexpr int R = decltype(rows)::value;
     float* p = panel.p + r * width + lane;
     Vec acc[R][N];
-    start_tile(acc, panel.start + lane);
-    multiply_add(acc, k.data + r * k.stride, k.stride, 1, panel.q + lane, width,
-                 call.sizes.head_dim);
+    if (scores_as_decoded(call)) {
+      load_tile(acc, p, width);
+    } else {
+      zero_tile(acc);
+      multiply_add(acc, k.data + r * k.stride, k.stride, 1, panel.q + lane, width,
+                   call.sizes.head_dim);
+    }
     HWY_UNROLL(8)
-    for (int i = 0; i < R; ++i)
-      for (int j = 0; j < N; ++j) acc[i][j] = exp2(acc[i][j], 0.0f);  // p <= 1
+    for (int j = 0; j < N; ++j) {
+      const Vec lse = hn::LoadU(kF, panel.lse + lane + j * kLanes);
+      HWY_UNROLL(8)
+      for (int i = 0; i < R; ++i) acc[i][j] = exp(hn::Sub(acc[i][j], lse), 0.0f);  // p <= 1
+    }
     zero_masked(acc, segment, lanes, r);
     store_tile(acc, p, width);
 
@@ -205,24 +244,25 @@ HWY_NOINLINE void query_gradient_segment(const Segment& segment, Rows k, Index s
   by_rows<kTileRows>(0, size, [&](auto rows, Index d) {
     constexpr int R = decltype(rows)::value;
     Vec acc[R][N];
-    float* dq = panel.dq + d * width + lane;
-    load_tile(acc, dq, width);
+    zero_tile(acc);
     if (guarded)
       multiply_add_guarded(acc, first + d, 1, k.stride, ds, width, steps);
     else
       multiply_add(acc, first + d, 1, k.stride, ds, width, steps);
-    store_tile(acc, dq, width);
+    add_tile(acc, panel.dq + d * width + lane, width);
   });
 }
 
 /// One panel meets rows [key, key + rows). Returns the rows that it sees; a tile of dK or dV may
 /// read kSumRows - 1 rows on either side of them.
-HWY_INLINE KeyRange gradient_tile(const Call& call, const GradientPanel& panel, Rows k, Rows v,
-                                  Index key, Index rows) {
+HWY_INLINE KeyRange gradient_tile(const Call& call, const BackwardSpace& space, const Block& block,
+                                  const GradientPanel& panel, Rows k, Rows v, Index key,
+                                  Index rows) {
   const Segments segments = segments_of(panel.bounds, key, rows, panel.vectors);
   if (segments.count == 0) return {0, 0};
   const LaneBounds lanes = lane_bounds(panel.bounds, key, rows, panel.width);
   const KeyRange seen{segments.begin(), segments.end()};
+  if (scores_as_decoded(call)) decoded_scores(call, space, block, panel, k, rows);
   Index filled = max_of(0, seen.begin - (kSumRows - 1));
   for_segments(segments, [&](auto count, const Segment& segment) {
     constexpr int N = decltype(count)::value;
@@ -249,7 +289,7 @@ HWY_NOINLINE void sum_piece(const Call& call, const BackwardSpace& space, const 
     while (first < block.count && space.bounds.end[first] <= key + r) ++first;
     while (last < block.count && space.bounds.begin[last] < key + r + R) ++last;
     Vec acc[R][N];
-    load_tile(acc, sums + r * stride, stride);
+    zero_tile(acc);
     for (Index n = 0; n < block.panels(); ++n) {
       const KeyRange seen = space.rows_of_panel[n];
       if (r + R <= seen.begin || r >= seen.end) continue;
@@ -264,7 +304,7 @@ HWY_NOINLINE void sum_piece(const Call& call, const BackwardSpace& space, const 
       else
         multiply_add_where_not_zero(acc, a, panel.width, from, columns.stride, end - begin);
     }
-    store_tile(acc, sums + r * stride, stride);
+    add_tile(acc, sums + r * stride, stride);
   };
   Index r = 0;
   for (; r + kSumRows <= rows; r += kSumRows) tile(Int<kSumRows>(), r);
@@ -363,7 +403,7 @@ inline void gradient_part(const Call& call, const BackwardSpace& space, const Bl
           rows_of(call.v, call.type, block.b, key_head, key, rows, sizes.value_dim, space.v);
       for (Index n = 0; n < block.panels(); ++n)
         space.rows_of_panel[n] =
-            gradient_tile(call, panel_of(call, space, block, n), k, v, key, rows);
+            gradient_tile(call, space, block, panel_of(call, space, block, n), k, v, key, rows);
       sum_columns<&GradientPanel::p>(call, space, block, key, rows, dy, sizes.value_dim, dv);
       sum_columns<&GradientPanel::ds>(call, space, block, key, rows, q, sizes.head_dim, dk);
     }

@@ -172,7 +172,7 @@ template <class E, int R, int N, bool kFetch>
 HWY_NOINLINE void value_tile(TypedRows v, Index count, Index d, const float* HWY_RESTRICT p,
                              float* HWY_RESTRICT y, Index dim, Index ahead) {
   Vec acc[R][N];
-  load_tile(acc, y + d, dim);
+  zero_tile(acc);
   for (Index key = 0; key < count; ++key) {
     const char* row = v.row(key);
     Vec x[R];
@@ -186,7 +186,7 @@ HWY_NOINLINE void value_tile(TypedRows v, Index count, Index d, const float* HWY
       for (int r = 0; r < R; ++r) acc[r][n] = hn::MulAdd(x[r], value, acc[r][n]);
     }
   }
-  store_tile(acc, y + d, dim);
+  add_tile(acc, y + d, dim);
 }
 
 /// The same for all of Dv.
@@ -276,14 +276,14 @@ HWY_INLINE void scale_row(const float* from, float factor, float* to, Index dim)
     hn::StoreU(hn::Mul(hn::Set(kF, factor), hn::LoadU(kF, from + d)), kF, to + d);
 }
 
-HWY_INLINE float exp2_of(float x) { return hn::GetLane(exp2(hn::Set(kF, x))); }
+HWY_INLINE float exp_of(float x) { return hn::GetLane(exp(hn::Set(kF, x))); }
 
 /// What sums over max `before` shrink by where the maximum is `now`; exactly 1 where it stays.
 HWY_INLINE float shrink(float before, float now) {
-  return before == now ? 1.0f : exp2_of(before - now);
+  return before == now ? 1.0f : exp_of(before - now);
 }
 
-/// Scores of one row to p = 2^(s - max), in place, and its sum and y to the new max.
+/// Scores of one row to p = e^(s - max), in place, and its sum and y to the new max.
 HWY_INLINE void softmax_row(float* s, Index count, float& max, float& sum, float* y, Index dim) {
   Vec top = hn::Set(kF, max);
   for (Index j = 0; j < count; j += kLanes) top = hn::Max(hn::LoadU(kF, s + j), top);
@@ -291,7 +291,7 @@ HWY_INLINE void softmax_row(float* s, Index count, float& max, float& sum, float
   const Vec reference = hn::Set(kF, now == -INFINITY ? 0 : now);
   Vec total = hn::Zero(kF);
   for (Index j = 0; j < count; j += kLanes) {
-    const Vec p = exp2(hn::Sub(hn::LoadU(kF, s + j), reference));
+    const Vec p = exp(hn::Sub(hn::LoadU(kF, s + j), reference));
     total = hn::Add(total, p);
     hn::StoreU(p, kF, s + j);
   }
@@ -402,13 +402,14 @@ inline void finish_row(const DecodeCall& decode, const DecodeSpace& space, const
   const Index at = (b * call.sizes.query_heads + h) * call.sizes.queries + t;
   float *y = state.y + row * dim, max = state.max[row], sum = state.sum[row], factor = 1;
   if (call.sink_logits) {
-    const float sink = call.sink_logits[h] * static_cast<float>(kLog2E);
+    const float sink = call.sink_logits[h];
     const float now = sink > max ? sink : max;
     factor = shrink(max, now);
     sum = factor * sum + shrink(sink, now);
     max = now;
   }
   scale_row(y, sum == 0 ? 0 : factor / sum, y, dim);
+  if (!all_finite(y, dim, 1, size)) remake_row(call, b, h, t, y);
 
   const Index own = call.mask.own_offset + t;
   call.c[at] = 0;
@@ -441,7 +442,7 @@ void decode_split(const DecodeCall& decode, std::int64_t b, std::int64_t key_hea
     float* q = space.q + r * dim;
     load_row(row_at(call.q, call.type, b, query_head(decode, key_head, r), r % sizes.queries),
              call.type, call.q.element, sizes.head_dim, q);
-    scale_row(q, static_cast<float>(call.scale * kLog2E), q, dim);
+    scale_row(q, static_cast<float>(call.scale), q, dim);
   }
 
   const Index early = sequence.early.end - sequence.early.begin;

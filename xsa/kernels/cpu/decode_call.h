@@ -30,8 +30,8 @@ struct DecodeCall {
   std::int64_t state_floats = 0;
 };
 
-/// What one key/value head's rows know of some keys: y = sum_j 2^(x_j - max) v_j, and the same sum
-/// without v. Here x = s log2(e).
+/// What one key/value head's rows know of some keys: y = sum_j e^(s_j - max) v_j, and the same sum
+/// without v.
 struct DecodeState {
   float *y, *max, *sum;  // [rows][padded Dv], [rows], [rows]
 };

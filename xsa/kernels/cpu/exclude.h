@@ -99,9 +99,15 @@ HWY_INLINE RowDots row_dots(const StoredOf<E>* x, const StoredOf<E>* w, Size siz
   return {hn::GetLane(hn::SumOfLanes(kF, xw)), hn::GetLane(hn::SumOfLanes(kF, ww))};
 }
 
-// An ordinary row has neither NaN nor infinity in x or w; if what multiplies w is of ordinary size
-// too, then x - factor w is no NaN.
-HWY_INLINE bool is_ordinary_factor(float factor) { return std::fabs(factor) < 1e37f; }
+/// are_ordinary_sums (exclude_row.h) of a row as it is stored.
+template <class E>
+HWY_INLINE bool are_ordinary(const RowDots& dots, const StoredOf<E>* x, Index size) {
+  return are_ordinary_sums(dots.with_w, dots.ww, [&] {
+    for (Index d = 0; d < size; ++d)
+      if (E::get(x[d]) != 0) return false;
+    return true;
+  });
+}
 
 // ---- forward
 
@@ -126,7 +132,7 @@ HWY_INLINE float forward_row(const ExcludeCall& call, const ExcludeSpace<E>& spa
   const RowDots dots = row_dots<E>(y, w, size);
   const float c = static_cast<float>(exclusion_coefficient(dots.with_w, dots.ww, call.eps));
   const float ac = static_cast<float>(strength) * c;
-  if (!is_ordinary(dots.with_w, dots.ww) || !is_ordinary_factor(ac))
+  if (!are_ordinary<E>(dots, y, size) || !is_ordinary_factor(ac))
     return forward_rare_row<E>(call, space, y, w, strength, z);
   if (strength == 0) {
     for (Index d = 0; d < size; ++d) z[d] = y[d];
@@ -224,16 +230,13 @@ HWY_INLINE float backward_row(const ExcludeCall& call, const ExcludeSpace<E>& sp
   const RowDots dots = row_dots<E>(row.dz, row.w, size);
   const ExclusionGradient gradient =
       exclusion_gradient(row.strength, row.c, dots.with_w, dots.ww, call.eps);
-  const float share = static_cast<float>(gradient.dy_w);
-  if (!is_ordinary(dots.with_w, dots.ww) || !is_ordinary_factor(share))
+  const GradientFactors factors(gradient);
+  if (!are_ordinary<E>(dots, row.dz, size) || !factors.are_ordinary())
     return backward_rare_row<E>(call, space, row, dw);
-  const Vec dy_w = hn::Set(kF, share), dw_dz = hn::Set(kF, static_cast<float>(gradient.dw_dz));
-  const Vec dw_z = hn::Set(kF, static_cast<float>(gradient.dw_z));
-  const Vec dw_w = hn::Set(kF, static_cast<float>(gradient.dw_w));
   const auto of_w = [&](Vec sum, Vec dz, Vec z, Vec w) {
-    return hn::MulAdd(dw_w, w, hn::MulAdd(dw_z, z, hn::MulAdd(dw_dz, dz, sum)));
+    return add_to_dw(factors, sum, dz, z, w);
   };
-  const auto of_y = [&](Vec dz, Vec w) { return hn::NegMulAdd(dy_w, w, dz); };
+  const auto of_y = [&](Vec dz, Vec w) { return hn::NegMulAdd(hn::Set(kF, factors.dy_w), w, dz); };
   by_steps<E>(size, [&](Index d, auto part) {
     const auto dz = load_step<E>(row.dz + d, part), w = load_step<E>(row.w + d, part);
     dw.write(map(of_w, dw.before(d), dz, load_step<E>(row.z + d, part), w), d, part);

@@ -22,14 +22,11 @@ struct RowSums {
   }
 };
 
-/// Lane r is set unless row r needs double (exclude_row.h).
-HWY_INLINE bool is_ordinary(const RowSums& sums, Index r) {
-  return sums.ww[r] > 1e-30f && sums.ww[r] < 1e37f && std::fabs(sums.with_w[r]) < 1e37f;
-}
-
-/// z in y's place, c into `c`. Rows hold whole vectors.
+/// z in y's place, c into `c`. Rows hold whole vectors. remake(r) makes y's row r anew where it is
+/// not finite, if it can.
+template <class Remake>
 HWY_INLINE void exclude_rows(float* y, Index stride, const OwnRows& own, Index count, Index size,
-                             double eps, float* c) {
+                             double eps, float* c, const Remake& remake) {
   RowSums sums;
   for (Index r = 0; r < count; ++r) {
     if (!own.w[r]) continue;
@@ -48,14 +45,20 @@ HWY_INLINE void exclude_rows(float* y, Index stride, const OwnRows& own, Index c
     coefficients[r] = exclusion_coefficient(sums.with_w[r], sums.ww[r], eps);
   for (Index r = 0; r < count; ++r) {
     c[r] = static_cast<float>(coefficients[r]);
-    if (!own.w[r]) continue;
     float* row = y + r * stride;
-    if (!is_ordinary(sums, r)) {
+    if (!own.w[r]) {
+      if (!all_finite(row, stride, 1, size)) remake(r);
+      continue;
+    }
+    const float ac = static_cast<float>(own.strength[r] * coefficients[r]);
+    if (!are_ordinary_sums(sums.with_w[r], sums.ww[r], [&] { return is_zero(row, size); }) ||
+        !is_ordinary_factor(ac)) {
+      if (!all_finite(row, stride, 1, size)) remake(r);
       c[r] = exclude_row(row, own.w[r], size, own.strength[r], eps);
       continue;
     }
     if (own.strength[r] == 0) continue;
-    const Vec factor = hn::Set(kF, static_cast<float>(own.strength[r] * coefficients[r]));
+    const Vec factor = hn::Set(kF, ac);
     for (Index d = 0; d < size; d += kLanes)
       hn::StoreU(hn::NegMulAdd(factor, hn::LoadU(kF, own.w[r] + d), hn::LoadU(kF, row + d)), kF,
                  row + d);
@@ -68,67 +71,73 @@ struct GradientRow {
   float *dy, *dw;
 };
 
-/// dy of up to kLanes rows, the direct part added to dw, z . dz into z_dz, the strength's gradient
+/// dy of up to kLanes rows, the direct part added to dw, y . dy into y_dy, the strength's gradient
 /// into da. Where own.w is null, dy = dz. `c` is the forward's. Rows hold whole vectors.
+///
+/// y . dy equals z . dz (M 3), but for the rounding of dy, which every dy . v sees too: where
+/// values have much in common, what the two share has to cancel. y is z + a c w.
 HWY_INLINE void exclude_rows_backward(const GradientRow* rows, const OwnRows& own, const float* c,
-                                      Index count, Index size, double eps, float* z_dz, float* da) {
+                                      Index count, Index size, double eps, float* y_dy, float* da) {
   RowSums sums;
   for (Index r = 0; r < count; ++r) {
-    const float *z = rows[r].z, *dz = rows[r].dz;
-    Vec delta = hn::Zero(kF), g = hn::Zero(kF), ww = hn::Zero(kF);
-    if (!own.w[r]) {
-      for (Index d = 0; d < size; d += kLanes) {
-        const Vec from_dz = hn::LoadU(kF, dz + d);
-        delta = hn::MulAdd(hn::LoadU(kF, z + d), from_dz, delta);
-        hn::StoreU(from_dz, kF, rows[r].dy + d);
-      }
-    } else {
-      for (Index d = 0; d < size; d += kLanes) {
-        const Vec from_dz = hn::LoadU(kF, dz + d), w = hn::LoadU(kF, own.w[r] + d);
-        delta = hn::MulAdd(hn::LoadU(kF, z + d), from_dz, delta);
-        g = hn::MulAdd(from_dz, w, g);
-        ww = hn::MulAdd(w, w, ww);
-      }
-      sums.with_w[r] = hn::GetLane(hn::SumOfLanes(kF, g));
-      sums.ww[r] = hn::GetLane(hn::SumOfLanes(kF, ww));
+    const float* dz = rows[r].dz;
+    if (!own.w[r]) continue;
+    Vec g = hn::Zero(kF), ww = hn::Zero(kF);
+    for (Index d = 0; d < size; d += kLanes) {
+      const Vec w = hn::LoadU(kF, own.w[r] + d);
+      g = hn::MulAdd(hn::LoadU(kF, dz + d), w, g);
+      ww = hn::MulAdd(w, w, ww);
     }
-    z_dz[r] = hn::GetLane(hn::SumOfLanes(kF, delta));
+    sums.with_w[r] = hn::GetLane(hn::SumOfLanes(kF, g));
+    sums.ww[r] = hn::GetLane(hn::SumOfLanes(kF, ww));
   }
 
-  ExclusionGradient gradients[kLanes];
-  for (Index r = 0; r < count; ++r)
-    gradients[r] = exclusion_gradient(own.strength[r], c[r], sums.with_w[r], sums.ww[r], eps);
+  GradientFactors factors[kLanes];
   for (Index r = 0; r < count; ++r) {
-    da[r] = 0;
-    const float* w = own.w[r];
-    if (!w) continue;
-    const ExclusionGradient& gradient = gradients[r];
+    const ExclusionGradient gradient =
+        exclusion_gradient(own.strength[r], c[r], sums.with_w[r], sums.ww[r], eps);
+    factors[r] = GradientFactors(gradient);
     da[r] = static_cast<float>(gradient.dstrength);
+  }
+  for (Index r = 0; r < count; ++r) {
+    const float* w = own.w[r];
     const GradientRow& row = rows[r];
-    if (!is_ordinary(sums, r)) {
+    if (!w) {
+      da[r] = 0;
+      for (Index d = 0; d < size; d += kLanes)
+        hn::StoreU(hn::LoadU(kF, row.dz + d), kF, row.dy + d);
+      y_dy[r] = dot(row.z, row.dz, size);
+      continue;
+    }
+    if (!are_ordinary_sums(sums.with_w[r], sums.ww[r], [&] { return is_zero(row.dz, size); }) ||
+        !factors[r].are_ordinary()) {
       float nobodys[kLargestDim];
       for (Index d = 0; d < size; ++d) row.dy[d] = row.dz[d], nobodys[d] = 0;
       da[r] = exclude_row_backward(row.dy, row.z, w, size, own.strength[r], c[r], eps,
                                    row.dw ? row.dw : nobodys);
+      double sum = 0;
+      for (Index d = 0; d < size; ++d)
+        sum += (row.z[d] + own.strength[r] * c[r] * w[d]) * static_cast<double>(row.dy[d]);
+      y_dy[r] = static_cast<float>(sum);
       continue;
     }
-    const Vec dy_w = hn::Set(kF, static_cast<float>(gradient.dy_w));
-    if (!row.dw) {
-      for (Index d = 0; d < size; d += kLanes)
-        hn::StoreU(hn::NegMulAdd(dy_w, hn::LoadU(kF, w + d), hn::LoadU(kF, row.dz + d)), kF,
-                   row.dy + d);
-      continue;
-    }
-    const Vec dw_dz = hn::Set(kF, static_cast<float>(gradient.dw_dz));
-    const Vec dw_z = hn::Set(kF, static_cast<float>(gradient.dw_z));
-    const Vec dw_w = hn::Set(kF, static_cast<float>(gradient.dw_w));
+    const Vec dy_w = hn::Set(kF, factors[r].dy_w), minus_ac = hn::Set(kF, factors[r].dw_dz);
+    Vec sum = hn::Zero(kF);
+    const auto make_dy = [&](Index d, Vec from_z, Vec from_dz, Vec from_w) {
+      const Vec dy = hn::NegMulAdd(dy_w, from_w, from_dz);
+      hn::StoreU(dy, kF, row.dy + d);
+      sum = hn::MulAdd(hn::NegMulAdd(minus_ac, from_w, from_z), dy, sum);
+    };
     for (Index d = 0; d < size; d += kLanes) {
-      const Vec from_dz = hn::LoadU(kF, row.dz + d), from_w = hn::LoadU(kF, w + d);
-      Vec sum = hn::MulAdd(dw_dz, from_dz, hn::LoadU(kF, row.dw + d));
-      sum = hn::MulAdd(dw_z, hn::LoadU(kF, row.z + d), sum);
-      hn::StoreU(hn::MulAdd(dw_w, from_w, sum), kF, row.dw + d);
-      hn::StoreU(hn::NegMulAdd(dy_w, from_w, from_dz), kF, row.dy + d);
+      const Vec from_z = hn::LoadU(kF, row.z + d), from_dz = hn::LoadU(kF, row.dz + d);
+      const Vec from_w = hn::LoadU(kF, w + d);
+      if (row.dw) {
+        const Vec dw = hn::LoadU(kF, row.dw + d);
+        hn::StoreU(add_to_dw(factors[r], dw, from_dz, from_z, from_w), kF, row.dw + d);
+      }
+      make_dy(d, from_z, from_dz, from_w);
     }
+    y_dy[r] = hn::GetLane(hn::SumOfLanes(kF, sum));
   }
 }
 

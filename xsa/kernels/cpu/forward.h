@@ -5,9 +5,13 @@
 // and rows of K and V are read as broadcasts, without packing.
 //
 // The softmax is optimistic: a row's reference, what its exponents are taken from, is the largest
-// score among the first few keys that it sees, and stays. So 2^(s - reference) happens in the
-// registers where s was summed, starting from -reference, and nothing is ever rescaled; only where
-// a tile's sum of weights passes kLargestSum, the reference is raised and the tile done again.
+// score among the first few keys that it sees, and stays. So e^(s - reference) happens in the
+// registers where s was summed, and nothing is ever rescaled; only where a tile's sum of weights
+// passes kLargestSum, the reference is raised and the tile done again.
+//
+// s is summed from 0, as in the backward: both see the same bits of it. y of a block of keys is
+// summed from 0 too and added to that of the blocks before, and so are runs of blocks: no sum in
+// fp32 has many terms.
 //
 // FLOPs: 2 (D + Dv) for each visible (query, key) pair, one 2^x each, and 6 Dv a query for the
 // exclusion. Bytes: q and z once; k and v once a query block (from L2 or L3).
@@ -21,9 +25,12 @@
 namespace xsa::kernels::cpu {
 namespace {
 
-/// The weights of a row may sum up to it in one tile: 2^40. y stays below it, times S and the
-/// largest value.
+/// The weights of a row may sum up to it in one tile: 2^40. A row whose y then leaves fp32 is made
+/// anew in double (remake_row).
 constexpr float kLargestSum = 1.099511627776e12f;
+
+/// Blocks of keys whose y and sum are added up before they join those of the runs before.
+constexpr Index kRunBlocks = 16;
 
 /// What query t sees in a pass: its sink keys in the first, if there may be any, then its near keys
 /// that are not among them.
@@ -62,8 +69,10 @@ inline KeyRange fill_bounds(const Call& call, Index pass, Index b, Index begin, 
 }
 
 struct ForwardSpace {
-  float *q, *y, *s, *max, *start, *late, *sum, *rows, *w, *scratch, *k, *v;
+  float *q, *y, *s, *max, *reference, *sum, *rows, *w, *scratch, *k, *v;
+  float *run_y, *run_sum;  // of the runs that are over; meaningless before the first is
   Bounds bounds;
+  bool has_runs = false;
   Index floats;
 
   ForwardSpace(const Call& call, float* memory) {
@@ -74,9 +83,11 @@ struct ForwardSpace {
     y = carver.take(block * value_dim);
     s = carver.take(call.plan.key_block * panel);
     max = carver.take(block);
-    start = carver.take(block);
-    late = carver.take(block);
+    reference = carver.take(block);
     sum = carver.take(block);
+    const bool runs = passes_of(call) * ceil_div(call.sizes.keys, call.plan.key_block) > kRunBlocks;
+    run_y = carver.take(runs ? block * value_dim : 0);
+    run_sum = carver.take(runs ? block : 0);
     rows = carver.take(kLanes * max_of(dim, value_dim));
     w = carver.take(kLanes * value_dim);
     scratch = carver.take(kLanes * max_of(dim, value_dim));
@@ -88,10 +99,11 @@ struct ForwardSpace {
   }
 };
 
-/// max: the reference, -inf before the first visible key. Scores start from `start` and `late` is
-/// subtracted from them: one is 0, together they take the reference away.
+/// max: the reference, -inf before the first visible key; `reference` is what is subtracted from
+/// scores, 0 then.
 struct Panel : Span {
-  float *q, *y, *max, *start, *late, *sum;  // [D][width], [Dv][width], [width] each
+  float *q, *y, *max, *reference, *sum;  // [D][width], [Dv][width], [width] each
+  float *run_y, *run_sum;                // null before the first run is over
   Bounds bounds;
 };
 
@@ -101,75 +113,55 @@ HWY_INLINE Panel panel_of(const Call& call, const ForwardSpace& space, Index que
           space.q + span.begin * padded(call.sizes.head_dim),
           space.y + span.begin * padded(call.sizes.value_dim),
           space.max + span.begin,
-          space.start + span.begin,
-          space.late + span.begin,
+          space.reference + span.begin,
           space.sum + span.begin,
+          space.has_runs ? space.run_y + span.begin * padded(call.sizes.value_dim) : nullptr,
+          space.has_runs ? space.run_sum + span.begin : nullptr,
           {space.bounds.begin + span.begin, space.bounds.end + span.begin}};
 }
 
-/// From so far a reference on, in base 2, fp32 sums that start there would lose what is near it:
-/// those scores are summed from 0, and the reference subtracted after.
-constexpr float kFarReference = 128.0f;
-
 /// A copy of a panel's references.
 struct References {
-  float max[kPanelVectors * kLanes], start[kPanelVectors * kLanes], late[kPanelVectors * kLanes];
+  float max[kPanelVectors * kLanes];
   explicit References(const Panel& panel) {
-    for (Index l = 0; l < panel.width; ++l)
-      max[l] = panel.max[l], start[l] = panel.start[l], late[l] = panel.late[l];
+    for (Index l = 0; l < panel.width; ++l) max[l] = panel.max[l];
   }
 };
 
-/// Lanes of `which` of the vector at `lane` take `reference`; the others are as `before`.
-HWY_INLINE void set_references(const Panel& panel, Index lane, hn::Mask<Floats> which,
-                               Vec reference, const float* max, const float* start,
-                               const float* late) {
-  const auto far = hn::Gt(hn::Abs(reference), hn::Set(kF, kFarReference));
-  const Vec zero = hn::Zero(kF);
-  const Vec new_start = hn::IfThenElse(far, zero, hn::Neg(reference));
-  const Vec new_late = hn::IfThenElse(far, reference, zero);
-  hn::StoreU(hn::IfThenElse(which, reference, hn::LoadU(kF, max)), kF, panel.max + lane);
-  hn::StoreU(hn::IfThenElse(which, new_start, hn::LoadU(kF, start)), kF, panel.start + lane);
-  hn::StoreU(hn::IfThenElse(which, new_late, hn::LoadU(kF, late)), kF, panel.late + lane);
+/// The vector of references at `lane`.
+HWY_INLINE void set_references(const Panel& panel, Index lane, Vec max) {
+  hn::StoreU(max, kF, panel.max + lane);
+  const auto none = hn::Eq(max, hn::Set(kF, -INFINITY));
+  hn::StoreU(hn::IfThenZeroElse(none, max), kF, panel.reference + lane);
 }
 
-/// What a tile has to look at, besides the scores: whether all lanes have a reference, and whether
-/// any has a far one.
-struct PanelState {
-  bool settled = true, far = false;
-  explicit PanelState(const Panel& panel) {
-    for (Index j = 0; j < panel.width; j += kLanes) {
-      const Vec max = hn::LoadU(kF, panel.max + j), late = hn::LoadU(kF, panel.late + j);
-      settled = settled && hn::AllFalse(kF, hn::Eq(max, hn::Set(kF, -INFINITY)));
-      far = far || !hn::AllTrue(kF, hn::Eq(late, hn::Zero(kF)));
-    }
-  }
-};
+/// Whether all lanes have a reference.
+HWY_INLINE bool is_settled(const Panel& panel) {
+  bool settled = true;
+  for (Index j = 0; j < panel.width; j += kLanes)
+    settled =
+        settled && hn::AllFalse(kF, hn::Eq(hn::LoadU(kF, panel.max + j), hn::Set(kF, -INFINITY)));
+  return settled;
+}
 
 /// The first visible scores of lanes without a reference give it.
 template <int R, int N>
-HWY_NOINLINE void settle(Vec (&acc)[R][N], const Panel& panel, Index lane) {
+HWY_NOINLINE void settle(const Vec (&acc)[R][N], const Panel& panel, Index lane) {
   const Vec none = hn::Set(kF, -INFINITY);
   for (int j = 0; j < N; ++j) {
-    const Index at = lane + j * kLanes;
+    const Vec max = hn::LoadU(kF, panel.max + lane + j * kLanes);
     Vec top = none;
     for (int i = 0; i < R; ++i) top = hn::Max(acc[i][j], top);
-    const auto now = hn::And(hn::Eq(hn::LoadU(kF, panel.max + at), none), hn::Ne(top, none));
-    const Vec reference = hn::IfThenElseZero(now, top);
-    for (int i = 0; i < R; ++i) acc[i][j] = hn::Sub(acc[i][j], reference);
-    set_references(panel, at, now, top, panel.max + at, panel.start + at, panel.late + at);
+    set_references(panel, lane + j * kLanes, hn::IfThenElse(hn::Eq(max, none), top, max));
   }
 }
 
-/// Scores of R rows from `start` on (null: from 0), -inf where masked.
+/// Scores of R rows, -inf where masked.
 template <int R, int N>
 HWY_INLINE void score_rows(Vec (&acc)[R][N], const Segment& segment, const LaneBounds& lanes,
-                           Rows k, Index size, const Panel& panel, Index r, const float* start) {
+                           Rows k, Index size, const Panel& panel, Index r) {
   const Index lane = segment.first * kLanes;
-  if (start)
-    start_tile(acc, start + lane);
-  else
-    zero_tile(acc);
+  zero_tile(acc);
   multiply_add(acc, k.data + r * k.stride, k.stride, 1, panel.q + lane, panel.width, size);
   if (segment.masked)
     for (int j = 0; j < N; ++j)
@@ -179,29 +171,26 @@ HWY_INLINE void score_rows(Vec (&acc)[R][N], const Segment& segment, const LaneB
                                      hn::Set(kF, -INFINITY));
 }
 
-/// Weights 2^(score - reference) of one segment into s, added up into sum.
+/// Weights e^(score - reference) of one segment into s, added up into sum.
 template <int N>
 HWY_NOINLINE void weigh_segment(const Segment& segment, const LaneBounds& lanes, Rows k, Index size,
-                                const Panel& panel, PanelState& state, float* s, float* sum) {
+                                const Panel& panel, bool& settled, float* s, float* sum) {
   const Index lane = segment.first * kLanes;
   by_rows<kTileRows>(segment.begin, segment.end, [&](auto rows, Index r) {
     constexpr int R = decltype(rows)::value;
     Vec acc[R][N];
-    score_rows(acc, segment, lanes, k, size, panel, r, panel.start);
-    if (state.far)  // where late is 0, nothing changes
-      for (int j = 0; j < N; ++j)
-        for (int i = 0; i < R; ++i)
-          acc[i][j] = hn::Sub(acc[i][j], hn::LoadU(kF, panel.late + lane + j * kLanes));
-    if (!state.settled) {
+    score_rows(acc, segment, lanes, k, size, panel, r);
+    if (!settled) {
       settle(acc, panel, lane);
-      state = PanelState(panel);
+      settled = is_settled(panel);
     }
     HWY_UNROLL(8)
     for (int j = 0; j < N; ++j) {
       Vec total = hn::LoadU(kF, sum + lane + j * kLanes);
+      const Vec reference = hn::LoadU(kF, panel.reference + lane + j * kLanes);
       HWY_UNROLL(8)
       for (int i = 0; i < R; ++i) {
-        acc[i][j] = exp2(acc[i][j]);
+        acc[i][j] = exp(hn::Sub(acc[i][j], reference));
         total = hn::Add(total, acc[i][j]);
       }
       hn::StoreU(total, kF, sum + lane + j * kLanes);
@@ -218,7 +207,7 @@ HWY_NOINLINE void top_of_segment(const Segment& segment, const LaneBounds& lanes
   by_rows<4>(segment.begin, segment.end, [&](auto rows, Index r) {
     constexpr int R = decltype(rows)::value;
     Vec acc[R][N];
-    score_rows(acc, segment, lanes, k, size, panel, r, nullptr);
+    score_rows(acc, segment, lanes, k, size, panel, r);
     for (int j = 0; j < N; ++j) {
       Vec largest = hn::LoadU(kF, top + j * kLanes);
       for (int i = 0; i < R; ++i) largest = hn::Max(acc[i][j], largest);
@@ -239,13 +228,12 @@ HWY_NOINLINE void value_segment(const Segment& segment, Rows v, Index size, cons
   by_rows<kTileRows>(0, size, [&](auto rows, Index d) {
     constexpr int R = decltype(rows)::value;
     Vec acc[R][N];
-    float* y = panel.y + d * width + lane;
-    load_tile(acc, y, width);
+    zero_tile(acc);
     if (guarded)
       multiply_add_guarded(acc, first + d, 1, v.stride, p, width, steps);
     else
       multiply_add(acc, first + d, 1, v.stride, p, width, steps);
-    store_tile(acc, y, width);
+    add_tile(acc, panel.y + d * width + lane, width);
   });
 }
 
@@ -261,9 +249,9 @@ HWY_INLINE void for_segments(const Segments& segments, const Body& body) {
 HWY_INLINE bool weigh_tile(const Call& call, const Segments& segments, const LaneBounds& lanes,
                            Rows k, const Panel& panel, float* s, float* sum) {
   for (Index j = 0; j < panel.width; ++j) sum[j] = 0;
-  PanelState state(panel);
+  bool settled = is_settled(panel);
   for_segments(segments, [&](auto count, const Segment& segment) {
-    weigh_segment<decltype(count)::value>(segment, lanes, k, call.sizes.head_dim, panel, state, s,
+    weigh_segment<decltype(count)::value>(segment, lanes, k, call.sizes.head_dim, panel, settled, s,
                                           sum);
   });
   for (Index j = 0; j < panel.width; j += kLanes)
@@ -286,16 +274,22 @@ HWY_NOINLINE void raise_references(const Call& call, const Segments& segments,
     const Vec old = hn::LoadU(kF, before.max + j), now = hn::LoadU(kF, top + j);
     const auto raised =
         hn::And(hn::Gt(hn::LoadU(kF, sum + j), hn::Set(kF, kLargestSum)), hn::Gt(now, old));
-    const Vec shrink = hn::IfThenElse(raised, exp2(hn::Sub(old, now)), hn::Set(kF, 1.0f));
+    const Vec shrink = hn::IfThenElse(raised, exp(hn::Sub(old, now)), hn::Set(kF, 1.0f));
     hn::StoreU(shrink, kF, factor + j);
-    hn::StoreU(hn::Mul(shrink, hn::LoadU(kF, panel.sum + j)), kF, panel.sum + j);
-    set_references(panel, j, raised, now, before.max + j, before.start + j, before.late + j);
+    set_references(panel, j, hn::IfThenElse(raised, now, old));
   }
-  for (Index d = 0; d < call.sizes.value_dim; ++d)
-    for (Index j = 0; j < panel.width; j += kLanes) {
-      float* y = panel.y + d * panel.width + j;
-      hn::StoreU(hn::Mul(hn::LoadU(kF, factor + j), hn::LoadU(kF, y)), kF, y);
-    }
+  const auto scale = [&](float* rows, Index count) {
+    for (Index d = 0; d < count; ++d)
+      for (Index j = 0; j < panel.width; j += kLanes) {
+        float* at = rows + d * panel.width + j;
+        hn::StoreU(hn::Mul(hn::LoadU(kF, factor + j), hn::LoadU(kF, at)), kF, at);
+      }
+  };
+  scale(panel.y, call.sizes.value_dim);
+  scale(panel.sum, 1);
+  if (!panel.run_y) return;
+  scale(panel.run_y, call.sizes.value_dim);
+  scale(panel.run_sum, 1);
 }
 
 /// One panel meets one block of keys: rows [key, key + rows).
@@ -322,8 +316,8 @@ HWY_INLINE double strength_of(const Call& call, Index b, Index h, Index t) {
                                : call.strength;
 }
 
-/// A sink logit, in base 2, joins the sums. `start` becomes what y is multiplied with beside
-/// 1 / sum: not 1 where the sink is the new reference.
+/// A sink logit joins the sums. `reference` becomes what y is multiplied with beside 1 / sum: not 1
+/// where the sink is the new reference.
 HWY_INLINE void add_sink(float sink, const Panel& panel) {
   for (Index j = 0; j < panel.width; j += kLanes) {
     const Vec before = hn::LoadU(kF, panel.max + j), logit = hn::Set(kF, sink);
@@ -331,10 +325,10 @@ HWY_INLINE void add_sink(float sink, const Panel& panel) {
     // A row that sees nothing has no weight, and a sink of -inf none either.
     const auto none = hn::Eq(now, hn::Set(kF, -INFINITY));
     const Vec reference = hn::IfThenZeroElse(none, now);
-    const Vec factor = exp2(hn::Sub(before, reference));
+    const Vec factor = exp(hn::Sub(before, reference));
     const Vec sum =
-        hn::MulAdd(factor, hn::LoadU(kF, panel.sum + j), exp2(hn::Sub(logit, reference)));
-    hn::StoreU(factor, kF, panel.start + j);
+        hn::MulAdd(factor, hn::LoadU(kF, panel.sum + j), exp(hn::Sub(logit, reference)));
+    hn::StoreU(factor, kF, panel.reference + j);
     hn::StoreU(sum, kF, panel.sum + j);
     hn::StoreU(now, kF, panel.max + j);
   }
@@ -360,20 +354,88 @@ inline OwnRows own_rows(const Call& call, Index b, Index h, Index t, Index count
   return own;
 }
 
+/// y of one query in double, key by key, where fp32 sums have left fp32: weights relative to a
+/// row's first keys, or a sum of S values near the largest number, may, though their mean does not.
+/// Nothing happens where a score or a visible value is not finite, and y is so by right.
+HWY_NOINLINE void remake_row(const Call& call, Index b, Index h, Index t, float* y) {
+  const Sizes& sizes = call.sizes;
+  const Index key_head = h / (sizes.query_heads / sizes.key_heads);
+  float q[kLargestDim], x[kLargestDim];
+  const auto load = [&](const Strided& array, Index head, Index row, Index size, float* to) {
+    load_row(row_at(array, call.type, b, head, row), call.type, array.element, size, to);
+    return all_finite(to, size, 1, size);
+  };
+  const auto each_key = [&](const auto& visit) {
+    for (Index pass = 0; pass < passes_of(call); ++pass) {
+      const KeyRange keys = keys_of(call, pass, b, t);
+      for (Index key = keys.begin; key < keys.end; ++key)
+        if (!visit(key)) return false;
+    }
+    return true;
+  };
+  if (!load(call.q, h, t, sizes.head_dim, q) ||
+      !each_key([&](Index key) { return load(call.v, key_head, key, sizes.value_dim, x); }))
+    return;
+
+  double max = call.sink_logits ? call.sink_logits[h] : -INFINITY, sum = 1, sums[kLargestDim];
+  if (max == -INFINITY) sum = 0;
+  for (Index d = 0; d < sizes.value_dim; ++d) sums[d] = 0;
+  const bool whole = each_key([&](Index key) {
+    if (!load(call.k, key_head, key, sizes.head_dim, x)) return false;
+    const double s = call.scale * dot_double(q, x, sizes.head_dim);
+    if (s > max) {
+      const double shrink = std::exp(max - s);
+      for (Index d = 0; d < sizes.value_dim; ++d) sums[d] *= shrink;
+      sum *= shrink, max = s;
+    }
+    const double p = std::exp(s - max);
+    load(call.v, key_head, key, sizes.value_dim, x);
+    for (Index d = 0; d < sizes.value_dim; ++d) sums[d] += p * x[d];
+    sum += p;
+    return true;
+  });
+  if (!whole || sum == 0) return;
+  for (Index d = 0; d < sizes.value_dim; ++d) y[d] = static_cast<float>(sums[d] / sum);
+}
+
+/// The run of blocks that a panel has met is over: y and sum join those of the runs before.
+HWY_NOINLINE void close_run(const Call& call, const Panel& panel, bool is_first) {
+  const auto close = [&](float* rows, float* runs, Index floats) {
+    for (Index n = 0; n < floats; n += kLanes) {
+      const Vec run = hn::LoadU(kF, rows + n);
+      hn::StoreU(is_first ? run : hn::Add(hn::LoadU(kF, runs + n), run), kF, runs + n);
+      hn::StoreU(hn::Zero(kF), kF, rows + n);
+    }
+  };
+  close(panel.y, panel.run_y, call.sizes.value_dim * panel.width);
+  close(panel.sum, panel.run_sum, panel.width);
+}
+
+/// y and sum of all runs.
+HWY_NOINLINE void add_runs(const Call& call, const Panel& panel) {
+  const auto add = [](float* rows, const float* runs, Index floats) {
+    for (Index n = 0; n < floats; n += kLanes)
+      hn::StoreU(hn::Add(hn::LoadU(kF, runs + n), hn::LoadU(kF, rows + n)), kF, rows + n);
+  };
+  add(panel.y, panel.run_y, call.sizes.value_dim * panel.width);
+  add(panel.sum, panel.run_sum, panel.width);
+}
+
 /// y, max and sum of a panel to z, lse and c. `t`: its first query.
 inline void finish_panel(const Call& call, const ForwardSpace& space, const Panel& panel, Index b,
                          Index h, Index t) {
   const Sizes& sizes = call.sizes;
+  if (panel.run_y) add_runs(call, panel);
   if (call.sink_logits)
-    add_sink(static_cast<float>(call.sink_logits[h] * kLog2E), panel);
+    add_sink(call.sink_logits[h], panel);
   else
-    for (Index n = 0; n < panel.width; ++n) panel.start[n] = 1;
+    for (Index n = 0; n < panel.width; ++n) panel.reference[n] = 1;
   const bool direct = in_place(call.z, call.type, sizes.value_dim);
   for (Index lane = 0; lane < panel.count; lane += kLanes) {
     const Index count = min_of(kLanes, panel.count - lane), first = t + lane;
     const Vec sum = hn::LoadU(kF, panel.sum + lane);
     const Vec inverse = hn::IfThenZeroElse(hn::Eq(sum, hn::Zero(kF)),
-                                           hn::Div(hn::LoadU(kF, panel.start + lane), sum));
+                                           hn::Div(hn::LoadU(kF, panel.reference + lane), sum));
     char* z = row_at(call.z, call.type, b, h, first);
     float* y = direct ? reinterpret_cast<float*>(z) : space.rows;
     const Index stride = direct ? call.z.row : padded(sizes.value_dim);
@@ -381,7 +443,8 @@ inline void finish_panel(const Call& call, const ForwardSpace& space, const Pane
                   stride);
     const Index at = (b * sizes.query_heads + h) * sizes.queries + first;
     exclude_rows(y, stride, own_rows(call, b, h, first, count, space.w), count,
-                 padded(sizes.value_dim), call.eps, call.c + at);
+                 padded(sizes.value_dim), call.eps, call.c + at,
+                 [&](Index r) { remake_row(call, b, h, first + r, y + r * stride); });
     for (Index r = 0; r < count; ++r)
       call.lse[at + r] = log_sum_exp(SoftmaxState<float>{panel.max[lane + r], panel.sum[lane + r]});
     if (direct) continue;
@@ -391,30 +454,30 @@ inline void finish_panel(const Call& call, const ForwardSpace& space, const Pane
   }
 }
 
-/// Q of a panel, transposed, times `factor`, into q [D][width].
+/// Q of a panel, transposed, times scale, into q [D][width].
 inline void queries_to_panel(const Call& call, const Span& span, Index b, Index h, Index t,
-                             float factor, float* rows, float* scratch, float* q) {
+                             float* rows, float* scratch, float* q) {
+  const float scale = static_cast<float>(call.scale);
   for (Index lane = 0; lane < span.count; lane += kLanes) {
     const Index count = min_of(kLanes, span.count - lane);
     rows_to_panel(whole_rows(call.q, call.type, b, h, t + lane, count, call.sizes.head_dim, rows),
-                  count, call.sizes.head_dim, factor, scratch, q + lane, span.width);
+                  count, call.sizes.head_dim, scale, scratch, q + lane, span.width);
   }
 }
 
-/// Q of a panel times scale log2(e); an empty softmax.
+/// Q of a panel times scale; an empty softmax.
 inline void start_panel(const Call& call, const ForwardSpace& space, const Panel& panel, Index b,
                         Index h, Index t) {
-  queries_to_panel(call, panel, b, h, t, static_cast<float>(call.scale * kLog2E), space.rows,
-                   space.scratch, panel.q);
+  queries_to_panel(call, panel, b, h, t, space.rows, space.scratch, panel.q);
   for (Index n = 0; n < padded(call.sizes.value_dim) * panel.width; ++n) panel.y[n] = 0;
   for (Index n = 0; n < panel.width; ++n)
-    panel.max[n] = -INFINITY, panel.start[n] = panel.late[n] = panel.sum[n] = 0;
+    panel.max[n] = -INFINITY, panel.reference[n] = panel.sum[n] = 0;
 }
 
 void forward_task(const Call& call, std::int64_t task, float* workspace) {
   const Sizes& sizes = call.sizes;
   const Plan& plan = call.plan;
-  const ForwardSpace space(call, workspace);
+  ForwardSpace space(call, workspace);
   const Index head = task / plan.query_blocks;
   const Index block = plan.query_blocks - 1 - task % plan.query_blocks;
   const Index b = head / sizes.query_heads, h = head % sizes.query_heads;
@@ -427,9 +490,17 @@ void forward_task(const Call& call, std::int64_t task, float* workspace) {
     const Panel panel = panel_of(call, space, queries, n);
     start_panel(call, space, panel, b, h, begin + panel.begin);
   }
+  Index blocks = 0;  // of the current run
   for (Index pass = 0; pass < passes_of(call); ++pass) {
     const KeyRange keys = fill_bounds(call, pass, b, begin, queries, space.bounds);
     for (Index key = keys.begin; key < keys.end; key += plan.key_block) {
+      if (blocks++ == kRunBlocks) {
+        const bool is_first = !space.has_runs;
+        space.has_runs = true;
+        for (Index n = 0; n < panels; ++n)
+          close_run(call, panel_of(call, space, queries, n), is_first);
+        blocks = 1;
+      }
       const Index rows = min_of(plan.key_block, keys.end - key);
       const Rows k = rows_of(call.k, call.type, b, key_head, key, rows, sizes.head_dim, space.k);
       const Rows v = rows_of(call.v, call.type, b, key_head, key, rows, sizes.value_dim, space.v);

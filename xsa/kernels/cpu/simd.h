@@ -1,4 +1,4 @@
-// Vectors and the two building blocks of all tiles: multiply_add and exp2. No include guard against
+// Vectors and the two building blocks of all tiles: multiply_add and exp. No include guard against
 // other instruction sets is needed: a .cpp file includes this once, compiled for one of them, and
 // everything is internal to it.
 #pragma once
@@ -161,6 +161,19 @@ HWY_INLINE void zero_tile(Vec (&acc)[R][N]) {
   }
 }
 
+/// to += acc: what a tile summed from zero joins a longer sum.
+template <int R, int N>
+HWY_INLINE void add_tile(const Vec (&acc)[R][N], float* to, Index row) {
+  HWY_UNROLL(8)
+  for (int i = 0; i < R; ++i) {
+    HWY_UNROLL(8)
+    for (int j = 0; j < N; ++j) {
+      float* place = to + i * row + j * kLanes;
+      hn::StoreU(hn::Add(acc[i][j], hn::LoadU(kF, place)), kF, place);
+    }
+  }
+}
+
 /// Every row of the tile is the one at `start`.
 template <int R, int N>
 HWY_INLINE void start_tile(Vec (&acc)[R][N], const float* start) {
@@ -172,26 +185,32 @@ HWY_INLINE void start_tile(Vec (&acc)[R][N], const float* start) {
   }
 }
 
-/// 2^x; exactly 0 below kExp2Floor - 1/2, 2^most above `most` <= 127; NaN stays NaN (M 5).
-HWY_INLINE Vec exp2(Vec x, float most = 127.0f) {
+/// e^x; exactly 0 below kExpFloor (a little lower on some targets), e^most above `most` <=
+/// kExpMost; NaN stays NaN (M 5).
+HWY_INLINE Vec exp(Vec x, float most = kExpMost) {
 #if HWY_TARGET == HWY_AVX3
   x = hn::Min(hn::Set(kF, most), x);           // the operands' order lets a NaN through
   const Vec magic = hn::Set(kF, 12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
 #else
+  const Vec high = hn::Set(kF, most), low = hn::Set(kF, -88.0f);  // 2^-126.96, whose bits are 0's
+#if HWY_TARGET == HWY_AVX2
+  x = hn::Max(low, hn::Min(high, x));  // the operands' order lets a NaN through
+#else
   // Comparisons and no Min and Max, which lose a NaN on some targets.
-  const Vec high = hn::Set(kF, most), low = hn::Set(kF, kExp2Floor - 1.0f);
   x = hn::IfThenElse(hn::Gt(x, high), high, hn::IfThenElse(hn::Lt(x, low), low, x));
+#endif
   const Vec magic = hn::Set(kF, 12582912.0f + 127.0f);  // and makes 127 + it the exponent's bits
 #endif
-  const Vec rounded = hn::Add(x, magic);
+  const Vec log2_e = hn::Set(kF, kLog2E);
+  const Vec rounded = hn::MulAdd(x, log2_e, magic);
   const Vec whole = hn::Sub(rounded, magic);
-  const Vec f = hn::Sub(x, whole);
+  const Vec f = hn::MulSub(x, log2_e, whole);  // a product that is not rounded
   Vec p = hn::Set(kF, kExp2[0]);
   HWY_UNROLL(5)
   for (int n = 1; n < 6; ++n) p = hn::MulAdd(p, f, hn::Set(kF, kExp2[n]));
 #if HWY_TARGET == HWY_AVX3
   const __mmask16 normal =
-      _mm512_cmp_ps_mask(x.raw, hn::Set(kF, kExp2Floor).raw, _CMP_NLT_UQ);  // true for NaN
+      _mm512_cmp_ps_mask(x.raw, hn::Set(kF, kExpFloor).raw, _CMP_NLT_UQ);  // true for NaN
   return Vec{_mm512_maskz_scalef_ps(normal, p.raw, whole.raw)};
 #else
   const hn::RebindToSigned<Floats> ints;

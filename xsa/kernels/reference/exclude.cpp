@@ -85,7 +85,7 @@ ReferenceExcludeBackward reference_exclude_backward(const ExcludeParams& params)
     double* dw = out.dv.data() + row.own * params.value_dim;
     for (std::size_t d = 0; d < dz.size(); ++d) {
       out.dy.push_back(dz[d] - gradient.dy_w * row.w[d]);
-      dw[d] += gradient.dw_dz * dz[d] + gradient.dw_z * row.z[d] + gradient.dw_w * row.w[d];
+      dw[d] += gradient.dw_dz * dz[d] - gradient.dy_w * (row.z[d] - gradient.z_w * row.w[d]);
     }
     out.dlearned_strength.push_back(gradient.dstrength);
   });

@@ -78,8 +78,9 @@ class Reference {
       double* dw = &out.dv[key_row(b, h, p_.own_offset + i) * p_.value_dim];
       add_scaled(dy.data(), -gradient.dy_w, row.w);
       add_scaled(dw, gradient.dw_dz, dz);
-      add_scaled(dw, gradient.dw_z, row.z);
-      add_scaled(dw, gradient.dw_w, row.w);
+      Vector mirrored = row.z;
+      add_scaled(mirrored.data(), -gradient.z_w, row.w);
+      add_scaled(dw, -gradient.dy_w, mirrored);
       out.dlearned_strength[at] = gradient.dstrength;
     }
     const double dlse = p_.dlse ? p_.dlse[at] : 0;
