@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 import signal
 import time
 
@@ -170,6 +171,85 @@ def test_a_tokenizer_that_is_not_the_models_own_is_told(xsa, gpt2):
     assert "'byte' is not the model's own, 'gpt2'" in warning and warning in done.stderr
     written = json.loads((xsa.folder / "other" / "results.json").read_text())
     assert written["xsa"]["warnings"] == [warning]
+
+
+def test_a_folder_with_a_vocabulary_of_its_own_is_evaluated_with_it(xsa):
+    golden = ROOT / "tests" / "golden" / "bpe"
+    folder = write_gpt2(xsa.folder / "own", vocabulary=512)
+    data = write_piqa(xsa.folder / "records", 3)
+    command = ("eval", folder, "--data", data, "--tasks", "piqa")
+    refused = xsa(*command, expect=2).stderr
+    assert "--tokenizer: byte or a folder" in refused
+    for name in ("vocab.json", "merges.txt", "tokenizer_config.json"):
+        shutil.copy(golden / name, folder / name)
+    results = json.loads(xsa(*command, "--json").stdout)
+    assert results["tokenizer"] == str(folder)
+    rules = results["xsa"]["tokenizer"]
+    assert rules["prefix"] == 0 and {"text": "</s>", "id": 2} in rules["special_tokens"]
+    assert results["eot_token_id"] == 2
+    said = xsa("generate", folder, "--prompt", "the king", "--max-tokens", 3, "--json").stdout
+    assert json.loads(said)["continuations"][0]["prompt_tokens"] == [468, 357]
+    words = ("diagnose", folder, "--text", "text.txt", "--sequences", 2, "--json")
+    assert json.loads(xsa(*words).stdout)["tokenizer"] == str(folder)
+    asked = xsa("eval", folder, "--data", data, "--tasks", "piqa", "--dump-requests", "-").stdout
+    first = json.loads(asked.splitlines()[0])
+    ids = [str(i) for i in first["context_ids"] + first["continuation_ids"]]
+    (xsa.folder / "ids").write_text(" ".join(ids))
+    decoded = xsa("tokenize", "--tokenizer", folder, "--decode", "ids").stdout
+    assert decoded == first["context"] + first["continuation"]
+
+
+def test_equal_choices_tie_whatever_the_batch_size(xsa, gpt2):
+    records = [
+        {
+            "context": f"Kai saw {number} lanterns." + " It was winter." * (number % 5),
+            "question": "What next?",
+            "answerA": "goes home by the river",
+            "answerB": "sleeps until the orchard, the sailor and the mountain have all been forgotten",
+            "answerC": "goes home by the river",
+            "label": "3",
+        }
+        for number in range(40)
+    ]
+    lines = [json.dumps(record) for record in records]
+    (xsa.folder / "social_iqa.jsonl").write_text("\n".join(lines) + "\n")
+    accuracies = set()
+    for size in (1, 2, 4, 5, 3, 60):
+        output = xsa.folder / f"out{size}"
+        command = ("eval", gpt2, "--tasks", "social_iqa", "--data", ".", "--batch-size", size)
+        xsa(*command, "--output", output)
+        for first, _, third in scores_of(output, "social_iqa"):
+            assert first == third
+        accuracies.add(results_of(output)["social_iqa"]["acc,none"])
+    assert accuracies == {0}  # of equals the first is taken, and the third was right
+
+
+def test_overwrite_takes_nothing_before_all_is_checked(xsa, gpt2):
+    data = write_piqa(xsa.folder / "records", 300)
+    command = ("--tasks", "piqa", "--data", data, "--output", "out", "--overwrite")
+    xsa("eval", gpt2, *command[:-1], "--limit", 2)
+    before = {path.name: path.read_bytes() for path in (xsa.folder / "out").iterdir()}
+    xsa("eval", "mistyped", *command, expect=2)
+    xsa("eval", gpt2, *command, "--tokenizer", "bite", expect=2)
+    xsa("eval", gpt2, *command, "--text", "none.txt", expect=1)
+    assert {path.name: path.read_bytes() for path in (xsa.folder / "out").iterdir()} == before
+    running = xsa.start("eval", gpt2, *command, "--batch-size", 1)
+    wait_for_lines(running, xsa.folder / "out" / "scores.jsonl", 6)
+    error = xsa("eval", gpt2, *command, expect=1).stderr
+    assert "another evaluation is writing here" in error
+    _, errors = running.communicate()
+    assert running.returncode == 0, errors
+    assert len((xsa.folder / "out" / "scores.jsonl").read_text().splitlines()) == 601
+
+
+def test_one_resample_is_refused_before_anything_is_scored(xsa, gpt2):
+    record = json.dumps({"text": "the king sees the river"})
+    (xsa.folder / "lambada_openai.jsonl").write_text((record + "\n") * 3)
+    command = ("eval", gpt2, "--tasks", "lambada_openai", "--data", ".", "--output", "out")
+    error = xsa(*command, "--bootstrap-iters", 1, expect=2).stderr
+    assert "--bootstrap-iters: expected 0 (no standard errors) or 2 and more, got 1" in error
+    assert not (xsa.folder / "out").exists()
+    xsa(*command, "--bootstrap-iters", 2)
 
 
 def test_records_of_a_task_that_is_not_asked_are_refused(xsa, gpt2):

@@ -94,6 +94,15 @@ def test_bytes_that_are_no_text_are_shown_as_replaced(trained):
     assert done.stdout.decode().startswith("\ufffd\ufffd\ufffd")
 
 
+def test_a_cut_character_is_one_replacement_in_text_and_json(trained):
+    command = trained.command("generate", "runs/first", "--max-tokens", "2", "--prompt-file", "-")
+    for given, shown in ((b"a \xe2\x82 b", "a \ufffd b"), (b"\xf0\x9f\xa6 b", "\ufffd b")):
+        run = {"cwd": trained.folder, "input": given, "capture_output": True, "check": True}
+        assert subprocess.run(command, **run).stdout.decode().startswith(shown)
+        said = json.loads(subprocess.run([*command, "--json"], **run).stdout)
+        assert said["continuations"][0]["prompt"] == shown
+
+
 def test_the_end_of_the_context_follows_its_rule(trained):
     prompt = ["--prompt", "the fox sees the king.", "--max-tokens", "100", "--ignore-end-of-text"]
     (stopped,) = as_json(trained, *prompt)["continuations"]

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 import tiktoken
+from conftest import ROOT
 from tiktoken.load import data_gym_to_mergeable_bpe_ranks
 from tiktoken_ext.openai_public import r50k_pat_str
 
@@ -198,6 +199,27 @@ def test_bad_input_is_named(xsa, words, given, code, names):
     )
     assert done.returncode == code
     assert names in done.stderr
+
+
+def test_a_closed_input_or_output_is_an_error(xsa):
+    command = " ".join(xsa.command("tokenize"))
+    for closed in ("<&-", "<text.txt >&-", "text.txt >&-"):
+        done = subprocess.run(
+            f"{command} {closed}", shell=True, cwd=xsa.folder, capture_output=True, text=True
+        )
+        assert done.returncode == 1, closed
+        assert "standard input" in done.stderr or "standard output" in done.stderr
+        assert done.stdout == ""
+
+
+def test_a_folders_vocabulary_has_the_ids_of_hugging_faces_tokenizers(xsa):
+    golden = ROOT / "tests" / "golden" / "bpe"
+    for line in (golden / "ids.jsonl").read_text().splitlines()[:12]:
+        case = json.loads(line)
+        printed = run(xsa, "--tokenizer", str(golden), given=case["text"].encode())
+        assert [int(word) for word in printed.split()] == case["ids"]
+        text = run(xsa, "--tokenizer", str(golden), "--decode", given=printed)
+        assert text.decode() == case["text"]
 
 
 def test_a_full_disk_is_an_error(xsa):

@@ -12,6 +12,7 @@
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
 #include "xsa/base/signals.h"
+#include "xsa/eval/journal.h"
 #include "xsa/tasks/load.h"
 
 namespace xsa::eval {
@@ -196,6 +197,97 @@ TEST(Evaluate, AContinuationLongerThanTheContextNamesItsRecord) {
   c.ask_piqa(std::string(kPiqa) + R"({"goal": "g", "sol1": "a", "sol2": ")" + std::string(40, 'b') +
              "\", \"label\": 0}\n");
   EXPECT_THAT(c.error(), HasSubstr("piqa, record 3, choice 1: the continuation has 41 tokens"));
+}
+
+TEST(Evaluate, SaysWhatAnEqualEvaluationMustShare) {
+  Case c;
+  c.ask_piqa();
+  c.ask_text("Once upon a time.");
+  const Json found = c.run().at("conditions");
+  EXPECT_EQ(found, conditions(c.questions, *c.tokenizer));
+  EXPECT_EQ(found.at("eval.piqa.records"), 3);
+  EXPECT_EQ(found.at("eval.text.txt.bytes"), 17);
+  EXPECT_EQ(found.at("eval.tokenizer"), "byte");
+  EXPECT_EQ(found.at("eval.num_fewshot"), 0);
+  c.questions.tasks.clear();
+  c.ask_piqa(std::string(kPiqa).replace(10, 1, "D"));
+  EXPECT_NE(c.run().at("conditions").at("eval.piqa.sha256"), found.at("eval.piqa.sha256"));
+  c.questions.tasks.front().samples.pop_back();
+  EXPECT_EQ(conditions(c.questions, *c.tokenizer).at("eval.piqa.records"), 2);
+}
+
+TEST(Evaluate, StatesTheRuleForPrefixesAndSpecialTokens) {
+  Case c;
+  c.ask_piqa();
+  const Json rules = c.run().at("xsa").at("tokenizer");
+  EXPECT_EQ(rules.at("prefix"), 256);
+  EXPECT_THAT(rules.at("prefix_stands").get<std::string>(), HasSubstr("before an empty context"));
+  EXPECT_EQ(rules.at("special_tokens"), Json::parse(R"([{"text": "<|endoftext|>", "id": 256}])"));
+}
+
+TEST(Evaluate, OverwritesNothingBeforeAllIsCheckedAndHeld) {
+  Case c;
+  c.ask_piqa();
+  c.run();
+  const std::string scores = read_file(c.options.output / "scores.jsonl");
+  const std::string results = read_file(c.options.output / "results.json");
+  c.options.overwrite = true;
+  const Questions questions = c.questions;
+  c.questions.tasks.front().samples.front().requests.front().continuation_ids.assign(41, 'a');
+  EXPECT_THAT(c.error(), HasSubstr("41 tokens, more than the model's context"));
+  c.questions = questions;
+  {
+    // Another evaluation runs there.
+    const Json header = Json::parse(scores.substr(0, scores.find('\n')));
+    Json wanted = header;
+    wanted.erase("format");
+    const Journal running(c.options.output / "scores.jsonl", wanted, 6);
+    EXPECT_THAT(c.error(), HasSubstr("another evaluation is writing here"));
+  }
+  EXPECT_EQ(read_file(c.options.output / "scores.jsonl"), scores);
+  EXPECT_EQ(read_file(c.options.output / "results.json"), results);
+  c.model = made(0.31);
+  c.folder.write("out/samples_boolq.jsonl", "{}");
+  EXPECT_EQ(c.error(), "");
+  EXPECT_NE(read_file(c.options.output / "scores.jsonl"), scores);
+  EXPECT_FALSE(std::filesystem::exists(c.options.output / "samples_boolq.jsonl"))
+      << "what belongs to the old scores goes with them";
+}
+
+TEST(Evaluate, TextsAreReportedEachAndTogether) {
+  Case c;
+  c.ask_text("Once upon a time there was a text.", "a.txt");
+  EXPECT_FALSE(c.run().at("results").contains("all texts")) << "of one there is nothing to add up";
+  c.ask_text("And another one.", "b.txt");
+  c.options.output.clear();
+  const Json results = c.run();
+  const Json &a = results.at("results").at("a.txt"), &b = results.at("results").at("b.txt"),
+             &all = results.at("results").at("all texts");
+  const double bits =
+      34 * a.at("bits_per_byte,none").get<double>() + 16 * b.at("bits_per_byte,none").get<double>();
+  EXPECT_NEAR(all.at("bits_per_byte,none").get<double>(), bits / 50, 1e-12);
+  EXPECT_NEAR(all.at("word_perplexity,none").get<double>(), std::exp2(bits / 11), 1e-6);
+  EXPECT_EQ(results.at("n-samples").at("all texts").at("effective"), 2);
+  EXPECT_EQ(eval::figures(c.model, *c.tokenizer, c.questions)->size(), 3u);
+}
+
+TEST(Texts, WhoseNameIsNoTextHaveOneForTheResults) {
+  Case c;
+  c.ask_text("Once upon a time.", "caf\xE9.txt");
+  EXPECT_EQ(c.questions.texts.front().name, "caf\xEF\xBF\xBD.txt");
+  EXPECT_EQ(c.error(), "");
+}
+
+TEST(LoadQuestions, NamesAContinuationLongerThanTheContextBeforeAnyModelRuns) {
+  Case c;
+  c.folder.write("piqa.jsonl", kPiqa);
+  const QuestionOptions options{.tasks = "piqa", .data = {c.folder.path().string()}};
+  const auto load = [&](std::int64_t context) {
+    return testing::error_of(
+        [&] { load_questions(options, *c.tokenizer, context, [](const std::string&) {}); });
+  };
+  EXPECT_EQ(load(40), "");
+  EXPECT_THAT(load(10), HasSubstr("piqa, record 0, choice 0: the continuation has 13 tokens"));
 }
 
 TEST(Evaluate, CutRequestsAreCounted) {

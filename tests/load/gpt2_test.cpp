@@ -6,6 +6,7 @@
 #include "xsa/base/file.h"
 #include "xsa/checkpoint/checkpoint.h"
 #include "xsa/load/load.h"
+#include "xsa/text/byte_alphabet.h"
 
 namespace xsa::load {
 namespace {
@@ -321,7 +322,47 @@ TEST(Load, WarnsOfATokenizerThatIsNotTheModelsOwn) {
   EXPECT_THAT(warning_of(loaded, "byte"), HasSubstr("'byte' is not the model's own, 'gpt2'"));
 }
 
-TEST(Load, HoldsAFoldersOwnVocabularyToGpt2s) {
+/// 256 bytes, one merge and an end: ids 0 to 257.
+void write_vocabulary(const TempFolder& folder, bool one_file) {
+  const text::ByteAlphabet& alphabet = text::byte_alphabet();
+  Json ids = {{"<end>", 0}};
+  for (int byte = 0; byte < 256; ++byte) {
+    const char each = static_cast<char>(byte);
+    ids[alphabet.written({&each, 1})] = 1 + byte;
+  }
+  ids["he"] = 257;
+  folder.write("tokenizer_config.json", R"({"eos_token": "<end>"})");
+  if (one_file) {
+    folder.write("tokenizer.json",
+                 Json({{"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+                       {"model", {{"type", "BPE"}, {"vocab", ids}, {"merges", {"h e"}}}}})
+                     .dump());
+  } else {
+    folder.write("vocab.json", ids.dump());
+    folder.write("merges.txt", "#version: 0.2\nh e\n");
+  }
+}
+
+TEST(Load, TakesAFoldersOwnVocabulary) {
+  Json config = small_config();
+  config["vocab_size"] = 258;
+  for (const bool one_file : {false, true}) {
+    const TempFolder folder;
+    write_folder(folder.path(), config, random_tensors(config));
+    EXPECT_EQ(vocabulary_folder(folder.path()), "");
+    write_vocabulary(folder, one_file);
+    EXPECT_EQ(vocabulary_folder(folder.path()), folder.path());
+    const Loaded loaded = load(folder.path());
+    std::vector<text::Token> ids;
+    tokenizer_of(loaded, "", {})->encode("he", ids);
+    EXPECT_THAT(ids, ::testing::ElementsAre(257));
+    EXPECT_EQ(warning_of(loaded), "");
+    EXPECT_EQ(warning_of(loaded, folder.path().string()), "") << "named, and its own";
+    EXPECT_THAT(warning_of(loaded, "byte"), HasSubstr("'byte' is not the model's own"));
+  }
+}
+
+TEST(Load, RefusesAFoldersVocabularyThatCannotBeRead) {
   Json config = small_config();
   config["vocab_size"] = 50257, config["n_embd"] = 6;
   const Tensors tensors = random_tensors(config);
@@ -331,10 +372,21 @@ TEST(Load, HoldsAFoldersOwnVocabularyToGpt2s) {
     EXPECT_EQ(tokenizer_of(load(folder.path()), "", {})->name(), "gpt2") << "the installed one";
     folder.write(file, R"({"model": {"type": "BPE", "merges": ["h e"], "vocab": {"he": 0}}})");
     const std::string refused = error_of([&] { warning_of(load(folder.path())); });
-    EXPECT_THAT(refused, AllOf(HasSubstr(file), HasSubstr("expected GPT-2's merges"),
-                               HasSubstr("the model has a tokenizer that xsa does not know")));
+    EXPECT_THAT(refused, HasSubstr(folder.path().string()));
     EXPECT_THAT(refused, ::testing::Not(HasSubstr("pip install")));
+    EXPECT_EQ(error_of([&] { tokenizer_of(load(folder.path()), "gpt2", [](const auto&) {}); }), "");
   }
+}
+
+TEST(Load, NamesTokenizersThatFitWhereNoneIsKnown) {
+  const auto refused = [](std::int64_t rows) {
+    model::ModelConfig config = of_gpt2s_vocabulary();
+    config.vocab_size = rows;
+    return error_of<UsageError>([&] { warning_of({model::Gpt(config, 1), "", {}, {}}); });
+  };
+  EXPECT_THAT(refused(200), HasSubstr("--tokenizer: a folder"));
+  EXPECT_THAT(refused(1000), HasSubstr("--tokenizer: byte or a folder"));
+  EXPECT_THAT(refused(60'000), HasSubstr("--tokenizer: gpt2, byte or a folder"));
 }
 
 }  // namespace

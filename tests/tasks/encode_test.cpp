@@ -46,6 +46,39 @@ TEST(EncodeRequest, ReadsEndOfTextInATextAsThatToken) {
               ElementsAre('a', kEnd, kEnd, 'c'));
 }
 
+/// Bytes, with special tokens of which one begins another.
+class Special final : public text::Tokenizer {
+ public:
+  std::string name() const override { return "special"; }
+  std::int64_t vocabulary_size() const override { return 260; }
+  text::Token end_of_text() const override { return 256; }
+  text::Token begin_of_text() const override { return 257; }
+  std::vector<text::SpecialToken> special_tokens() const override {
+    return {{"</s>", 256}, {"<s>", 257}, {"<s", 258}, {"<s>>", 259}};
+  }
+  void encode(std::string_view text, std::vector<text::Token>& ids) const override {
+    for (const char each : text) ids.push_back(static_cast<unsigned char>(each));
+  }
+  std::size_t safe_prefix(std::string_view text) const override { return text.size(); }
+  std::string decode(const std::vector<text::Token>&) const override { return ""; }
+};
+
+TEST(EncodeText, ReadsAVocabularysSpecialTokensTheLongestFirst) {
+  EXPECT_THAT(encode_text(Special(), "a<s>b<s>></s><sc<"),
+              ElementsAre('a', 257, 'b', 259, 256, 258, 'c', '<'));
+}
+
+TEST(EncodeRequest, PutsAVocabularysBeginningWhereThereIsNoContext) {
+  Request request;
+  request.continuation = " b";
+  encode_request(Special(), request);
+  EXPECT_THAT(request.context_ids, ElementsAre(257));
+  request.continuation = "<s>b";
+  encode_request(Special(), request);
+  EXPECT_THAT(request.context_ids, ElementsAre(257));
+  EXPECT_THAT(request.continuation_ids, ElementsAre('b'));
+}
+
 TEST(EncodeRequest, RefusesWhatLeavesNothingToSee) {
   EXPECT_THAT(xsa::testing::error_of([] { encoded(" \u00a0\n", " b"); }), HasSubstr("white space"));
   EXPECT_THAT(xsa::testing::error_of([] { encoded("a", ""); }), HasSubstr("one token"));

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "tests/support/temp_folder.h"
 
 namespace xsa::tasks {
@@ -62,6 +64,14 @@ TEST(TaskFigures, LeaveOutAnErrorBeyondADouble) {
   EXPECT_GT(figures[0].value, 1e100);
   EXPECT_FALSE(figures[0].error);
   EXPECT_TRUE(figures[1].error);
+}
+
+TEST(TaskFigures, APerplexityBeyondADoubleDoesNotCostTheOtherFigures) {
+  const std::vector<std::vector<double>> values = {{-800, 1}, {-900, 0}};
+  const auto figures = task_figures(find_task("lambada_openai"), values, {.resamples = 1000});
+  EXPECT_TRUE(std::isinf(figures[0].value));
+  EXPECT_FALSE(figures[0].error);
+  EXPECT_DOUBLE_EQ(figures[1].value, 0.5);
 }
 
 TEST(TaskFigures, ReportProgressOfThePerplexity) {

@@ -172,7 +172,7 @@ Run declare_diagnose(CommandLine& command, Arguments& arguments) {
   command.add_option("--text", arguments.text, "measure on this text instead of the training text")
       ->check(not_empty());
   command.add_option("--tokenizer", arguments.tokenizer,
-                     "byte or gpt2; by default the model's own");
+                     "byte, gpt2, or a folder with a vocabulary; by default the model's own");
   command.add_option("--sequences", arguments.sequences, "random sequences")
       ->check(whole_number(1))
       ->default_str("1024");

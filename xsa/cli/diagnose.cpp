@@ -155,7 +155,8 @@ void diagnose(const Arguments& arguments) {
   check_files(arguments, recipe.run.data.source);
   Warnings warnings;
   // The data's tokenizer is opened by its name; here it is held to the model.
-  load::tokenizer_of(loaded, recipe.run.data.tokenizer, warnings);
+  recipe.run.data.tokenizer =
+      load::tokenizer_of(loaded, recipe.run.data.tokenizer, warnings)->name();
   const Measured measured = open_text(arguments, loaded, trained_on, recipe.run.data);
   Json result = diagnose::diagnose(
       loaded.model, diagnose::split_of(measured.data.dataset, recipe.diagnose), recipe.diagnose);

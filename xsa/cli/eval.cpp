@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,19 @@ std::string task_table() {
   return text;
 }
 
+/// Of one resample there is no deviation; the resamples are kept in memory until the end.
+Check resamples() {
+  const Check whole = whole_number(0, 10'000'000);
+  return {[whole](const std::string& text) {
+            const std::string mistake = whole.mistake(text);
+            if (!mistake.empty() || text.find_first_not_of('0') == std::string::npos ||
+                std::stoll(text) != 1)
+              return mistake;
+            return cat("expected 0 (no standard errors) or 2 and more, got ", text);
+          },
+          whole.range};
+}
+
 /// What the command reads.
 std::vector<std::filesystem::path> inputs_of(const EvalArguments& arguments) {
   const tasks::DataPlaces places = tasks::parse_places(arguments.questions.data);
@@ -83,7 +97,6 @@ void check_output(const EvalArguments& arguments) {
       files.push_back("samples_" + task->name + ".jsonl");
   check_output_folder(folder, files,
                       {"--output", inputs_of(arguments), is_ours, arguments.overwrite});
-  if (arguments.overwrite) std::filesystem::remove(folder / "scores.jsonl");
 }
 
 /// Tasks are meant where they are named, or their records; --text alone asks for no task.
@@ -106,8 +119,9 @@ void dump_requests(const EvalArguments& arguments, const std::string& file) {
       !arguments.model.empty()
           ? load::tokenizer_of(load::load(arguments.model), arguments.tokenizer, Warnings())
           : text::make_tokenizer(arguments.tokenizer.empty() ? "gpt2" : arguments.tokenizer);
-  tasks::write_requests(eval::load_questions(arguments.questions, *tokenizer, 1, Warnings()).tasks,
-                        file);
+  constexpr auto kAnyContext = std::numeric_limits<std::int64_t>::max();
+  tasks::write_requests(
+      eval::load_questions(arguments.questions, *tokenizer, kAnyContext, Warnings()).tasks, file);
 }
 
 void run(EvalArguments arguments, const std::string& requests_file) {
@@ -157,15 +171,18 @@ std::function<void()> declare_eval(CommandLine& command) {
   command.add_option("--batch-tokens", arguments->budget.tokens, "tokens computed at once")
       ->check(whole_number(1));
   command
-      .add_option("--bootstrap-iters", arguments->resamples,
-                  "resamples for the standard error of perplexity; 0: no standard errors")
-      ->check(whole_number(0));
+      .add_option(
+          "--bootstrap-iters", arguments->resamples,
+          "resamples for the standard error of perplexity, 2 or more; 0: no standard errors")
+      ->check(resamples());
   command
       .add_option("--threads", arguments->threads,
                   "default: one for each core that the process may use")
       ->check(whole_number(1, kMostThreads));
-  command.add_option("--tokenizer", arguments->tokenizer,
-                     "gpt2 or byte; default: the model's own, without a model gpt2");
+  command.add_option(
+      "--tokenizer", arguments->tokenizer,
+      "gpt2, byte, or a folder with a vocabulary; default: the model's own, without a "
+      "model gpt2");
   command.add_option(
       "--dump-requests", *requests_file,
       "write every request as a line of JSON to FILE (-: standard output) and leave");

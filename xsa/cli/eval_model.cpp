@@ -73,13 +73,15 @@ void evaluate_model(const EvalArguments& arguments) {
   const Json results = eval::evaluate(loaded.model, *tokenizer, questions,
                                       {.budget = arguments.budget,
                                        .output = arguments.output,
+                                       .overwrite = arguments.overwrite,
                                        .resamples = arguments.resamples,
                                        .loading_seconds = loading.count(),
                                        .warnings = *warnings.list,
                                        .facts = facts_of(arguments, loaded, *tokenizer)});
-  const std::string shown = arguments.json ? results.dump(2) + "\n"
-                                           : header(arguments, results) + "\n" +
-                                                 tasks::results_table(results) + notes(results);
+  const std::string shown =
+      arguments.json
+          ? results.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+          : header(arguments, results) + "\n" + tasks::results_table(results) + notes(results);
   std::fputs(shown.c_str(), stdout);
 }
 

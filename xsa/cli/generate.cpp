@@ -17,6 +17,7 @@
 #include "xsa/generate/utf8_stream.h"
 #include "xsa/load/load.h"
 #include "xsa/op/threads.h"
+#include "xsa/text/utf8.h"
 
 namespace xsa::cli {
 
@@ -163,9 +164,9 @@ Json to_json(const Options& options, const GenerateConfig& config, const text::T
              const std::vector<Continuation>& results, const generate::Timing& timing) {
   Json list = Json::array();
   for (const Continuation& each : results) {
-    list.push_back({{"prompt", prompts[each.prompt]},
+    list.push_back({{"prompt", text::replace_broken(prompts[each.prompt])},
                     {"sample", each.sample},
-                    {"text", tokenizer.decode(each.tokens)},
+                    {"text", text::replace_broken(tokenizer.decode(each.tokens))},
                     {"ending", generate::name_of(each.ending)},
                     {"prompt_tokens", ids[each.prompt]},
                     {"tokens", each.tokens}});
@@ -204,9 +205,9 @@ void run(const Options& options) {
     events.done = [&](std::size_t sequence) { printer->done(sequence); };
   }
   generate::Timing timing;
-  const std::vector<Continuation> results =
-      generate::generate(decoder, {tokenizer->vocabulary_size(), tokenizer->end_of_text()}, ids,
-                         config, events, &timing);
+  const std::vector<Continuation> results = generate::generate(
+      decoder, {tokenizer->vocabulary_size(), tokenizer->end_of_text(), tokenizer->begin_of_text()},
+      ids, config, events, &timing);
   if (stop_signal() != 0) {
     if (printer) printer->leave();
     throw Interrupted(stop_signal(), "stopped");
@@ -241,7 +242,8 @@ std::function<void()> declare_generate(CommandLine& command) {
     else
       command.add_option(flag_of(field.name), text, field.help)->default_str(field.default_value);
   }
-  command.add_option("--tokenizer", options->tokenizer, "byte or gpt2; by default the model's own");
+  command.add_option("--tokenizer", options->tokenizer,
+                     "byte, gpt2, or a folder with a vocabulary; by default the model's own");
   command.add_option("--dtype", options->dtype, "of the weights: float32 or bfloat16")
       ->check(one_of_words({"float32", "bfloat16"}))
       ->default_str("float32");

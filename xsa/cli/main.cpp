@@ -8,6 +8,7 @@
 
 #include "xsa/base/error.h"
 #include "xsa/base/signals.h"
+#include "xsa/base/standard_streams.h"
 #include "xsa/cli/arguments.h"
 #include "xsa/cli/brief_waits.h"
 #include "xsa/cli/command.h"
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "xsa: %s\n", text);
     return exit_code;
   };
+  xsa::hold_standard_streams();
   xsa::cli::wait_briefly("xsa");
   try {
     const xsa::cli::Invocation invocation =

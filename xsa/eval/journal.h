@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,10 +19,13 @@ namespace xsa::eval {
 class Journal {
  public:
   /// Continues the file at `path`, or begins it (and its folders). `header` is an object that says
-  /// what the scores depend on. Throws UsageError naming each key in which the file's header
-  /// differs; Error for a file that is no journal, has a damaged line, or is in another process's
-  /// hands, with the remedy.
-  Journal(const std::filesystem::path& path, const Json& header, std::int64_t items);
+  /// what the scores depend on. Until its end the object holds the file, and so the evaluation's
+  /// folder, against other processes. `clear`, where given, begins anew whatever is there: it is
+  /// called once the file is held, to remove what belongs to the scores. Throws UsageError naming
+  /// each key in which the file's header differs; Error for a file that is no journal, has a
+  /// damaged line, or is in another process's hands, with the remedy.
+  Journal(const std::filesystem::path& path, const Json& header, std::int64_t items,
+          const std::function<void()>& clear = {});
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;

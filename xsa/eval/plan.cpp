@@ -1,6 +1,7 @@
 #include "xsa/eval/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace xsa::eval {
@@ -77,6 +78,26 @@ Group make_group(std::span<const Item> items, std::int64_t first, std::int64_t c
 
 bool is_truncated(const Item& item, std::int64_t context) {
   return std::ssize(item.context) + std::ssize(item.continuation) > context + 1;
+}
+
+std::vector<std::int64_t> first_equals(std::span<const Item> items, std::int64_t context) {
+  using Ids = std::span<const text::Token>;
+  const auto less = [](Ids a, Ids b) { return std::ranges::lexicographical_compare(a, b); };
+  const auto pair_less = [&](const std::pair<Ids, Ids>& a, const std::pair<Ids, Ids>& b) {
+    if (!std::ranges::equal(a.second, b.second)) return less(a.second, b.second);
+    return less(a.first, b.first);
+  };
+  std::map<std::pair<Ids, Ids>, std::int64_t, decltype(pair_less)> seen(pair_less);
+  std::vector<std::int64_t> first;
+  for (const Item& item : items) {
+    const std::int64_t room = context + 1 - std::ssize(item.continuation);
+    const std::int64_t length = std::clamp<std::int64_t>(room, 0, std::ssize(item.context));
+    const Ids context_seen = item.context.last(static_cast<std::size_t>(length));
+    const auto [found, is_new] =
+        seen.emplace(std::pair(context_seen, item.continuation), std::ssize(first));
+    first.push_back(found->second);
+  }
+  return first;
 }
 
 std::int64_t Group::tokens() const {

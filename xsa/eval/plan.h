@@ -21,6 +21,10 @@ struct Item {
 /// What the model sees of an item is the last context + 1 tokens, without the last one.
 bool is_truncated(const Item& item, std::int64_t context);
 
+/// For each item the first one that asks the model the same: for the same continuation after the
+/// same tokens that it sees. Scored once, equal choices have equal scores.
+std::vector<std::int64_t> first_equals(std::span<const Item> items, std::int64_t context);
+
 /// The logits after token `position` of `piece` (kPrefix, or a branch's number) score `token`.
 struct Target {
   static constexpr std::int64_t kPrefix = -1;

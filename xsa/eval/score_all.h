@@ -19,8 +19,10 @@ struct ScoreOptions {
   std::function<std::string(std::int64_t item)> name;
 };
 
-/// A score for each item. Items that the journal holds are not computed again. Throws Interrupted
-/// when asked to stop, what is done being in the journal; Error naming the item where a score is
+/// A score for each item; items that ask the same are computed once, and have the same. Items that
+/// the journal holds keep their scores; where an item of a pack is missing, the pack is computed
+/// as it was, so that the item's score is what it would have been. Throws Interrupted when asked
+/// to stop, what is done being in the journal; Error naming the item where a score is
 /// not finite.
 std::vector<tasks::Score> score_all(Scorer& scorer, std::span<const Item> items,
                                     const ScoreOptions& options);

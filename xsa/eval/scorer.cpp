@@ -24,6 +24,13 @@ void check_items(std::span<const Item> items, std::int64_t context) {
   }
 }
 
+bool holds_one(const Pack& pack, const std::function<bool(std::int64_t item)>& wanted) {
+  return std::ranges::any_of(pack, [&](const Group& group) {
+    return std::ranges::any_of(group.targets,
+                               [&](const Target& target) { return wanted(target.item); });
+  });
+}
+
 }  // namespace
 
 /// One call of the model: pieces of several groups, and what their logits score.
@@ -63,10 +70,12 @@ Scorer::Scorer(const model::Gpt& model, std::int64_t vocabulary, const Budget& b
 }
 
 void Scorer::score(std::span<const Item> items,
-                   const std::function<void(std::span<const Scored>)>& take) {
+                   const std::function<void(std::span<const Scored>)>& take,
+                   const std::function<bool(std::int64_t item)>& is_open) {
   const at::InferenceMode guard;
   check_items(items, context());
   for (const Pack& pack : plan(items, context(), budget_)) {
+    if (is_open && !holds_one(pack, is_open)) continue;
     std::vector<Scored> scores;
     score_pack(pack, scores);
     take(scores);

@@ -28,9 +28,12 @@ class Scorer {
 
   /// Hands over the scores a pack at a time, in an order of its own. A log-likelihood is a sum in
   /// double of fp32 log-softmax values; greedy compares these, and the first index wins ties.
+  /// `is_open`, where given: packs of which it knows no item are left out. The packs are the same
+  /// whatever it says, so that an item's bits do not depend on which others were scored before.
   /// Throws Error for an item that has no context or no continuation, or a continuation longer than
   /// the model's context.
-  void score(std::span<const Item> items, const std::function<void(std::span<const Scored>)>& take);
+  void score(std::span<const Item> items, const std::function<void(std::span<const Scored>)>& take,
+             const std::function<bool(std::int64_t item)>& is_open = {});
 
   std::int64_t context() const { return decoder_.config().context; }
   /// Tokens that have gone through the model's layers, and rows of logits made, so far.

@@ -1,16 +1,20 @@
 #include "xsa/eval/text_samples.h"
 
 #include <algorithm>
-#include <array>
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
+#include "xsa/base/hash.h"
 #include "xsa/data/text_file.h"
 #include "xsa/tasks/encode.h"
 #include "xsa/tasks/task.h"
+#include "xsa/text/utf8.h"
 
 namespace xsa::eval {
 namespace {
+
+/// The row of all texts together; a text of this name has its path for a name.
+constexpr std::string_view kAllTexts = "all texts";
 
 TextSamples load_text(const std::filesystem::path& path, const text::Tokenizer& tokenizer,
                       std::int64_t context) {
@@ -27,7 +31,8 @@ TextSamples load_text(const std::filesystem::path& path, const text::Tokenizer& 
           .tokens = std::ssize(ids),
           .words = tasks::count_words(text),
           .bytes = std::ssize(text),
-          .windows = tasks::rolling_windows(ids, tokenizer.end_of_text(), context)};
+          .sha256 = sha256(std::as_bytes(std::span(text))),
+          .windows = tasks::rolling_windows(ids, tokenizer.begin_of_text(), context)};
 }
 
 /// The text's beginning, as if it ended with its first `windows` windows.
@@ -41,6 +46,7 @@ void cut(TextSamples& text, std::size_t windows, const text::Tokenizer& tokenize
   text.tokens = std::ssize(ids);
   text.words = tasks::count_words(beginning);
   text.bytes = std::ssize(beginning);
+  text.sha256 = sha256(std::as_bytes(std::span(beginning)));
 }
 
 }  // namespace
@@ -60,33 +66,52 @@ std::vector<TextSamples> load_texts(const std::vector<std::string>& paths,
                                [&](const tasks::Task& task) { return task.name == name; });
   };
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (is_task(texts[i].name)) texts[i].name = std::filesystem::absolute(texts[i].path).string();
+    if (is_task(texts[i].name) || texts[i].name == kAllTexts)
+      texts[i].name = std::filesystem::absolute(texts[i].path).string();
     for (std::size_t j = 0; j < texts.size(); ++j) {
       if (i == j || texts[i].path.filename() != texts[j].path.filename()) continue;
       texts[i].name = texts[i].path.string();
     }
   }
+  for (TextSamples& text : texts) text.name = text::replace_broken(text.name);  // goes into JSON
   return texts;
 }
 
-void add_text(Json& summary, const TextSamples& text, double log_likelihood) {
-  const std::array score = {tasks::RollingScore{log_likelihood, text.words, text.bytes}};
-  Json row = {{"name", text.name}, {"alias", text.name}, {"sample_len", 1}};
-  const Json metrics = tasks::rolling_metrics(score);
+namespace {
+
+void add_row(Json& summary, const std::string& name, const std::vector<std::string>& files,
+             std::span<const tasks::RollingScore> scores) {
+  const std::size_t count = scores.size();
+  Json row = {{"name", name}, {"alias", name}, {"sample_len", count}};
+  const Json metrics = tasks::rolling_metrics(scores);
   for (const auto& item : metrics.items()) {
     row[item.key() + ",none"] = item.value();
     row[item.key() + "_stderr,none"] = "N/A";
-    summary["higher_is_better"][text.name][item.key()] = false;
+    summary["higher_is_better"][name][item.key()] = false;
   }
-  summary["results"][text.name] = row;
-  Json& config = summary["configs"][text.name];
-  config["task"] = text.name;
+  summary["results"][name] = row;
+  Json& config = summary["configs"][name];
+  config["task"] = name;
   config["output_type"] = "loglikelihood_rolling";
   config["num_fewshot"] = 0;
-  config["metadata"]["data_files"] = Json::array({text.path.string()});
-  summary["versions"][text.name] = 0;
-  summary["n-shot"][text.name] = 0;
-  summary["n-samples"][text.name] = {{"original", 1}, {"effective", 1}};
+  config["metadata"]["data_files"] = files;
+  summary["versions"][name] = 0;
+  summary["n-shot"][name] = 0;
+  summary["n-samples"][name] = {{"original", count}, {"effective", count}};
+}
+
+}  // namespace
+
+void add_texts(Json& summary, std::span<const TextSamples> texts,
+               std::span<const double> log_likelihoods) {
+  std::vector<tasks::RollingScore> scores;
+  std::vector<std::string> files;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    scores.push_back({log_likelihoods[i], texts[i].words, texts[i].bytes});
+    files.push_back(texts[i].path.string());
+    add_row(summary, texts[i].name, {files.back()}, std::span(scores).last(1));
+  }
+  if (texts.size() > 1) add_row(summary, std::string(kAllTexts), files, scores);
 }
 
 }  // namespace xsa::eval

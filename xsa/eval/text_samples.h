@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct TextSamples {
   std::string name;  // in tables: the file's name; its path where two have that name, or a task
   std::filesystem::path path;
   std::int64_t tokens = 0, words = 0, bytes = 0;
+  std::string sha256;  // of what is scored of it
   std::vector<tasks::Window> windows;
 };
 
@@ -26,7 +28,10 @@ std::vector<TextSamples> load_texts(const std::vector<std::string>& paths,
                                     const text::Tokenizer& tokenizer, std::int64_t context,
                                     std::optional<std::int64_t> limit = {});
 
-/// Adds a row for the text to what tasks::summarize gave.
-void add_text(Json& summary, const TextSamples& text, double log_likelihood);
+/// Adds a row for each text to what tasks::summarize gave, and where there are several one for all
+/// of them together, "all texts": the same figures over their summed log-likelihoods, words and
+/// bytes.
+void add_texts(Json& summary, std::span<const TextSamples> texts,
+               std::span<const double> log_likelihoods);
 
 }  // namespace xsa::eval

@@ -87,7 +87,7 @@ class Generation {
 
   void start(std::size_t number) {
     Tokens tokens = prompts_[results_[number].prompt];
-    if (tokens.empty()) tokens.push_back(vocabulary_.end_of_text);
+    if (tokens.empty()) tokens.push_back(vocabulary_.begin_of_text);
     const std::int64_t room =
         static_cast<std::int64_t>(tokens.size()) + std::min(config_.max_tokens, context());
     Sequence sequence{number,

@@ -72,13 +72,14 @@ struct Events {
 struct Vocabulary {
   std::int64_t size;  // tokens that the tokenizer knows: no other is drawn
   text::Token end_of_text;
+  text::Token begin_of_text = end_of_text;  // what an empty prompt becomes
 };
 
 /// Throws UsageError for a prompt beyond the context, where that is to stop.
 void check_prompts(const std::vector<std::vector<text::Token>>& prompts, std::int64_t context,
                    const GenerateConfig& config);
 
-/// Continues every prompt `samples` times; an empty one begins after an end of text. Sequence n
+/// Continues every prompt `samples` times; an empty one begins after begin_of_text. Sequence n
 /// draws from the stream of (seed, n): what it says depends neither on its neighbours nor on
 /// `batch`. Throws as check_prompts.
 std::vector<Continuation> generate(const model::Decoder& decoder, const Vocabulary& vocabulary,

@@ -8,8 +8,8 @@ namespace xsa::generate {
 
 class Utf8Stream {
  public:
-  /// What can be shown after this piece: every character that is whole, U+FFFD for bytes that begin
-  /// none.
+  /// What can be shown after this piece: every character that is whole, and U+FFFD for what is
+  /// none, as text::replace_broken has it.
   std::string add(std::string_view piece);
   /// U+FFFD for what is left of an unfinished character, or "".
   std::string finish();

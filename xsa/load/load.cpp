@@ -11,7 +11,8 @@
 #include "xsa/checkpoint/runs.h"
 #include "xsa/load/gpt2.h"
 #include "xsa/load/tensors.h"
-#include "xsa/text/gpt2_tokenizer.h"
+#include "xsa/text/bpe_tokenizer.h"
+#include "xsa/text/gpt2_vocabulary.h"
 
 namespace xsa::load {
 namespace {
@@ -20,10 +21,7 @@ namespace fs = std::filesystem;
 
 using Warn = std::function<void(const std::string& warning)>;
 
-constexpr std::int64_t kGpt2Vocabulary = 50257;
-constexpr char kForeign[] =
-    "the model has a tokenizer that xsa does not know: use one with GPT-2's, or, where only the "
-    "tokenizer's files are wrong, put GPT-2's in their place";
+constexpr std::int64_t kGpt2Vocabulary = 50257, kByteVocabulary = 257;
 
 Loaded from_checkpoint(const fs::path& path) {
   const checkpoint::Reader reader(path);
@@ -60,10 +58,11 @@ Loaded from_checkpoint(const fs::path& path) {
 
 Loaded from_hugging_face(const fs::path& path) {
   model::Gpt model = gpt2(checkpoint::HuggingFaceFolder(path));
-  std::string tokenizer = hugging_face_tokenizer(path, model.config());
+  const fs::path vocabulary = vocabulary_folder(path);
+  std::string tokenizer = vocabulary.empty() ? hugging_face_tokenizer(path, model.config()) : "";
   return {.model = std::move(model),
           .tokenizer = std::move(tokenizer),
-          .vocabulary = text::has_merges(path) ? path : fs::path(),
+          .vocabulary = vocabulary,
           .folder = path};
 }
 
@@ -79,9 +78,34 @@ std::string runs_inside(const fs::path& folder) {
              runs.size() > kShown ? cat(" and ", runs.size() - kShown, " more") : "");
 }
 
+/// The model's own; null where none is known.
+std::unique_ptr<text::Tokenizer> own_tokenizer(const Loaded& loaded) {
+  if (!loaded.vocabulary.empty()) return text::read_tokenizer(loaded.vocabulary);
+  return loaded.tokenizer.empty() ? nullptr : text::make_tokenizer(loaded.tokenizer);
+}
+
+/// "" where none is known; of a vocabulary that cannot be read its folder.
+std::string own_name(const Loaded& loaded) {
+  if (loaded.vocabulary.empty()) return loaded.tokenizer;
+  try {
+    return own_tokenizer(loaded)->name();
+  } catch (const Error&) {
+    return loaded.vocabulary.string();
+  }
+}
+
+/// Those of the named tokenizers whose every token a model of so many rows knows, for error texts.
+std::string fitting(std::int64_t rows) {
+  return rows >= kGpt2Vocabulary   ? "gpt2, byte or a folder"
+         : rows >= kByteVocabulary ? "byte or a folder"
+                                   : "a folder";
+}
+
 }  // namespace
 
-std::string hugging_face_tokenizer(const fs::path&, const model::ModelConfig& config) {
+std::string hugging_face_tokenizer(const fs::path& path, const model::ModelConfig& config) {
+  const fs::path vocabulary = vocabulary_folder(path);
+  if (!vocabulary.empty()) return fs::absolute(vocabulary).lexically_normal().string();
   return config.vocab_size >= kGpt2Vocabulary ? "gpt2" : "";
 }
 
@@ -98,22 +122,27 @@ Loaded load(const fs::path& named) {
   return from_checkpoint(path);
 }
 
+fs::path vocabulary_folder(const fs::path& model) {
+  return text::has_merges(model) ? model : fs::path();
+}
+
 std::unique_ptr<text::Tokenizer> tokenizer_of(const Loaded& loaded, const std::string& name,
                                               const Warn& warn) {
-  const std::string& wanted = name.empty() ? loaded.tokenizer : name;
   const std::int64_t rows = loaded.model.config().vocab_size;
-  check_usage(!wanted.empty(), "no tokenizer is known for the model's vocabulary of ", rows,
-              "; name one with --tokenizer");
-  std::unique_ptr<text::Tokenizer> tokenizer;
-  if (wanted == "gpt2" && !loaded.vocabulary.empty())
-    tokenizer = std::make_unique<text::Gpt2Tokenizer>(loaded.vocabulary, kForeign);
-  else
-    tokenizer = text::make_tokenizer(wanted);
+  std::unique_ptr<text::Tokenizer> tokenizer =
+      name.empty() || name == loaded.tokenizer ? own_tokenizer(loaded) : text::make_tokenizer(name);
+  check_usage(
+      tokenizer != nullptr, "no tokenizer is known for the model's vocabulary of ", rows,
+      "; put its vocab.json and merges.txt, or its tokenizer.json, into the model's folder, "
+      "or name one with --tokenizer: ",
+      fitting(rows), " that has these files");
   check_usage(tokenizer->vocabulary_size() <= rows, "tokenizer '", tokenizer->name(), "' has ",
               tokenizer->vocabulary_size(), " tokens, the model's embedding ", rows,
               " rows; use the model's own tokenizer");
-  if (!loaded.tokenizer.empty() && wanted != loaded.tokenizer)
-    warn(cat("tokenizer '", wanted, "' is not the model's own, '", loaded.tokenizer,
+  if (name.empty() || name == loaded.tokenizer) return tokenizer;
+  const std::string own = own_name(loaded);
+  if (!own.empty() && tokenizer->name() != own)
+    warn(cat("tokenizer '", tokenizer->name(), "' is not the model's own, '", own,
              "': the ids mean other texts than those it was trained on"));
   return tokenizer;
 }

@@ -23,6 +23,13 @@ std::int64_t first_best(std::size_t count, Value&& value) {
   return static_cast<std::int64_t>(best);
 }
 
+/// Other figures stand beside it, which hours of scoring have brought.
+double perplexity_or_infinity(std::span<const double> log_likelihoods) {
+  return -mean(log_likelihoods) > std::log(std::numeric_limits<double>::max())
+             ? std::numeric_limits<double>::infinity()
+             : perplexity(log_likelihoods);
+}
+
 double sample_metric(const Task& task, Metric metric, const Sample& sample,
                      std::span<const Score> scores) {
   const auto likelihood = [&](std::size_t i) { return scores[i].log_likelihood; };
@@ -67,8 +74,9 @@ std::vector<Figure> task_figures(const Task& task, const std::vector<std::vector
     std::vector<double> column;
     for (const std::vector<double>& row : values) column.push_back(row[m]);
     const bool is_perplexity = task.metrics[m] == Metric::kPerplexity;
-    Figure figure = {task.metrics[m], is_perplexity ? perplexity(column) : mean(column), {}};
-    if (options.resamples > 0 && column.size() > 1) {
+    Figure figure = {
+        task.metrics[m], is_perplexity ? perplexity_or_infinity(column) : mean(column), {}};
+    if (options.resamples > 0 && column.size() > 1 && std::isfinite(figure.value)) {
       const auto progress = [&](std::int64_t done) {
         if (options.progress) options.progress(task.name, done);
       };

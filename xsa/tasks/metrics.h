@@ -23,7 +23,7 @@ std::vector<double> sample_metrics(const Task& task, const Sample& sample,
 
 struct Figure {
   Metric metric;
-  double value = 0;
+  double value = 0;             // a perplexity beyond a double is infinite (null in JSON)
   std::optional<double> error;  // standard error; none of one sample, or beyond a double
 };
 

@@ -57,16 +57,6 @@ SampleHashes hashes_of(const Sample& sample) {
           hash_of(sample.requests.front().context), hash_of(sample.target)};
 }
 
-/// One hash for a task's records, prompts and targets.
-std::string task_hash(const TaskSamples& samples) {
-  std::string all;
-  for (const Sample& sample : samples.samples) {
-    const SampleHashes hashes = hashes_of(sample);
-    all += hashes.record + hashes.prompt + hashes.target;
-  }
-  return hash_of(all);
-}
-
 /// As the harness makes a file's name of a model's: each run of awkward characters becomes "__".
 std::string file_name_of(const std::string& model) {
   constexpr std::string_view kAwkward = "\"<>:/|\\?*[]";
@@ -150,6 +140,15 @@ Json average_of(const std::vector<std::pair<const Task*, std::vector<Figure>>>& 
   }
   if (of.size() < 2) return nullptr;
   return {{"value", sum / static_cast<double>(of.size())}, {"of", of}};
+}
+
+std::string task_hash(const TaskSamples& samples) {
+  std::string all;
+  for (const Sample& sample : samples.samples) {
+    const SampleHashes hashes = hashes_of(sample);
+    all += hashes.record + hashes.prompt + hashes.target;
+  }
+  return hash_of(all);
 }
 
 Json summarize(const std::vector<TaskSamples>& tasks, std::span<const Score> scores,

@@ -26,6 +26,9 @@ Json average_of(const std::vector<std::pair<const Task*, std::vector<Figure>>>& 
 Json summarize(const std::vector<TaskSamples>& tasks, std::span<const Score> scores,
                const ErrorOptions& options);
 
+/// One hash for the records, prompts and right answers of a task's samples.
+std::string task_hash(const TaskSamples& samples);
+
 /// What the model's side knows of a run; `config` and `tokenizer` are added as they are.
 struct RunFacts {
   std::string model_source = "xsa", model_name;

@@ -10,7 +10,7 @@
 #include "xsa/base/file.h"
 #include "xsa/base/hash.h"
 #include "xsa/base/parse_json.h"
-#include "xsa/text/utf8.h"
+#include "xsa/text/byte_alphabet.h"
 
 namespace xsa::text {
 
@@ -31,37 +31,6 @@ constexpr char kTokenizerFile[] = "tokenizer.json", kEndOfText[] = "<|endoftext|
 constexpr auto kMergesFiles = {"vocab.bpe", "merges.txt"};
 
 std::string hash_of(std::string_view text) { return sha256(std::as_bytes(std::span(text))); }
-
-/// Both files write a byte as a character: printable ones of Latin-1 as themselves, the others, in
-/// order, as U+0100 and on. Ids 0 to 255 are the bytes in the same order.
-struct Alphabet {
-  std::array<char32_t, 256> character{};
-  std::array<char, 0x144> byte{};
-  std::array<char, 256> by_id{};
-
-  Alphabet() {
-    std::size_t id = 0;
-    char32_t next = 0x100;
-    for (const bool printable : {true, false})
-      for (std::size_t b = 0; b < 256; ++b) {
-        const bool is_printable = (b > 0x20 && b < 0x7F) || (b > 0xA0 && b != 0xAD);
-        if (is_printable != printable) continue;
-        character[b] = printable ? static_cast<char32_t>(b) : next++;
-        byte[character[b]] = static_cast<char>(b);
-        by_id[id++] = static_cast<char>(b);
-      }
-  }
-  std::string written(std::string_view bytes) const {
-    std::string text;
-    for (const char each : bytes) append_utf8(character[static_cast<unsigned char>(each)], text);
-    return text;
-  }
-};
-
-const Alphabet& alphabet() {
-  static const Alphabet it;
-  return it;
-}
 
 void check_merges(const std::string& text, const fs::path& path, const std::string& remedy) {
   const std::string hash = hash_of(text);
@@ -153,7 +122,7 @@ void check_ids(const nlohmann::json& ids, const Gpt2Vocabulary& vocabulary, cons
           found == ids.end() ? "nothing" : found->dump(), " where id ", id, " belongs; ", remedy);
   };
   for (Id id = 0; id < Gpt2Vocabulary::kTokens; ++id)
-    compare(alphabet().written(vocabulary.token(id)), id);
+    compare(byte_alphabet().written(vocabulary.token(id)), id);
   compare(kEndOfText, Gpt2Vocabulary::kTokens);
   check(ids.size() == Gpt2Vocabulary::kTokens + 1, expected,
         ids.size() - Gpt2Vocabulary::kTokens - 1, " more than these; ", remedy);
@@ -189,7 +158,7 @@ Gpt2Vocabulary::Gpt2Vocabulary(const fs::path& folder, const std::string& remedy
   byte_pairs_.assign(std::size_t{1} << 16, kNoId);
   halves_.assign(256, Halves{kNoId, kNoId});
   for (std::size_t id = 0; id < 256; ++id) {
-    const char byte = alphabet().by_id[id];
+    const char byte = byte_alphabet().by_id[id];
     byte_tokens_[static_cast<unsigned char>(byte)] = static_cast<Id>(id);
     add_token({&byte, 1});
   }
@@ -210,7 +179,7 @@ void Gpt2Vocabulary::add_merges(std::string_view lines) {
       } else {
         const bool two = first >= 0x80;  // none of the alphabet's characters has three bytes
         const char32_t c = two ? (first & 0x1Fu) << 6 | (lines[at + 1] & 0x3Fu) : first;
-        bytes[size++] = alphabet().byte[c];
+        bytes[size++] = byte_alphabet().byte[c];
         at += two;
       }
     }

@@ -1,7 +1,10 @@
 #include "xsa/text/tokenizer.h"
 
+#include <filesystem>
+
 #include "xsa/base/error.h"
 #include "xsa/base/suggest.h"
+#include "xsa/text/bpe_tokenizer.h"
 #include "xsa/text/byte_tokenizer.h"
 #include "xsa/text/gpt2_tokenizer.h"
 
@@ -12,9 +15,12 @@ std::vector<std::string> tokenizer_names() { return {"byte", "gpt2"}; }
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
   if (name == "byte") return std::make_unique<ByteTokenizer>();
   if (name == "gpt2") return std::make_unique<Gpt2Tokenizer>(gpt2_vocabulary_folder());
+  std::error_code ignored;
+  if (std::filesystem::is_directory(name, ignored)) return read_tokenizer(name);
   std::string known;
   for (const std::string& each : tokenizer_names()) known += (known.empty() ? "" : ", ") + each;
-  throw UsageError(cat("tokenizer: expected one of ", known, ", got '", name, "'",
+  throw UsageError(cat("tokenizer: expected one of ", known,
+                       ", or a folder with a vocabulary, got '", name, "'",
                        did_you_mean(name, tokenizer_names())));
 }
 

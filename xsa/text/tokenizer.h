@@ -13,15 +13,30 @@ namespace xsa::text {
 
 using Token = std::uint32_t;
 
+/// A token that no text becomes by itself, and how it is written.
+struct SpecialToken {
+  std::string text;
+  Token id;
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
-  /// Its name in recipes and manifests: "byte", "gpt2".
+  /// Its name in recipes and manifests: "byte", "gpt2", or a folder's.
   virtual std::string name() const = 0;
+  /// Equal where the same text becomes the same ids, wherever the vocabulary lies.
+  virtual std::string identity() const { return name(); }
   /// Ids are in [0, vocabulary_size()).
   virtual std::int64_t vocabulary_size() const = 0;
   /// Placed between documents by the data preparation; never produced by encode.
   virtual Token end_of_text() const = 0;
+  /// What a model sees where it is to begin a text: the vocabulary's token for that, where it has
+  /// one of its own.
+  virtual Token begin_of_text() const { return end_of_text(); }
+  /// What evaluation reads as tokens where a text has it literally, as the harness's tokenizers do.
+  virtual std::vector<SpecialToken> special_tokens() const {
+    return {{"<|endoftext|>", end_of_text()}};
+  }
   /// Appends the ids of `text`, any bytes. Splitting a text into pieces may change the ids unless
   /// the pieces are whole documents, or cut by safe_prefix.
   virtual void encode(std::string_view text, std::vector<Token>& ids) const = 0;
@@ -39,7 +54,8 @@ class Tokenizer {
 void encode(const Tokenizer& tokenizer, std::string_view text, std::vector<Token>& ids,
             const Parallel& parallel);
 
-/// By name, as recipes say it. Throws UsageError for an unknown one, with the nearest match.
+/// By name, as recipes say it; or of a folder with a vocabulary of Hugging Face's (read_tokenizer,
+/// text/bpe_tokenizer.h). Throws UsageError for an unknown one, with the nearest match.
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name);
 std::vector<std::string> tokenizer_names();
 

@@ -9,6 +9,26 @@ constexpr Character kBadByte{kInvalid, 1};
 
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
+/// How many bytes follow a character's first one, and what the first of them may be.
+struct Following {
+  int count;
+  unsigned char lowest, highest;
+};
+
+/// Of an ASCII byte, and of one that begins no character: none.
+Following following_of(unsigned char lead) {
+  if (lead < 0xC2 || lead > 0xF4) return {0, 0, 0};
+  return {lead < 0xE0   ? 1
+          : lead < 0xF0 ? 2
+                        : 3,
+          static_cast<unsigned char>(lead == 0xE0   ? 0xA0
+                                     : lead == 0xF0 ? 0x90
+                                                    : 0x80),
+          static_cast<unsigned char>(lead == 0xED   ? 0x9F
+                                     : lead == 0xF4 ? 0x8F
+                                                    : 0xBF)};
+}
+
 }  // namespace
 
 Character first_character(std::string_view text) {
@@ -36,6 +56,30 @@ Character last_character(std::string_view text) {
   while (size < 4 && size < text.size() && is_continuation(text[text.size() - size])) ++size;
   const Character found = first_character(text.substr(text.size() - size));
   return found.size == size ? found : kBadByte;
+}
+
+Broken broken_character(std::string_view text) {
+  const Following following = following_of(static_cast<unsigned char>(text[0]));
+  std::size_t size = 1;
+  for (int i = 0; i < following.count && size < text.size(); ++i, ++size) {
+    const auto byte = static_cast<unsigned char>(text[size]);
+    const bool fits = i == 0 ? byte >= following.lowest && byte <= following.highest
+                             : is_continuation(text[size]);
+    if (!fits) return {size, false};
+  }
+  return {size, size == text.size() && following.count > 0};
+}
+
+std::string replace_broken(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const Character first = first_character(text);
+    const bool broken = first.value == kInvalid;
+    const std::size_t size = broken ? broken_character(text).size : first.size;
+    result += broken ? kReplacement : text.substr(0, size);
+    text.remove_prefix(size);
+  }
+  return result;
 }
 
 void append_utf8(char32_t character, std::string& text) {
@@ -86,14 +130,15 @@ void Utf8Counter::add_byte(unsigned char byte) {
 
 void Utf8Counter::start(unsigned char byte) {
   if (byte < 0x80) return;
-  if (byte < 0xC2 || byte > 0xF4) {
+  const Following following = following_of(byte);
+  if (following.count == 0) {
     ++invalid_;
     return;
   }
   seen_ = 1;
-  missing_ = byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3;
-  lowest_ = byte == 0xE0 ? 0xA0 : byte == 0xF0 ? 0x90 : 0x80;
-  highest_ = byte == 0xED ? 0x9F : byte == 0xF4 ? 0x8F : 0xBF;
+  missing_ = following.count;
+  lowest_ = following.lowest;
+  highest_ = following.highest;
 }
 
 }  // namespace xsa::text

@@ -20,6 +20,18 @@ Character first_character(std::string_view text);
 Character last_character(std::string_view text);
 void append_utf8(char32_t character, std::string& text);
 
+/// What stands at the beginning of a text where no well-formed character does: as many bytes as
+/// begin one, or else the first byte. One U+FFFD stands for it: Unicode's practice of maximal
+/// subparts (chapter 3.9), which Python and JSON's writers follow.
+struct Broken {
+  std::size_t size;
+  bool may_go_on;  // the text ends, and further bytes could make a character of it
+};
+Broken broken_character(std::string_view text);
+/// The text with U+FFFD for whatever belongs to no character.
+std::string replace_broken(std::string_view text);
+inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
 /// Counts the bytes that belong to no well-formed UTF-8 sequence: tells text from binary data. The
 /// text may come in pieces, cut anywhere.
 class Utf8Counter {
