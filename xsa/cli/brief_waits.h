@@ -7,7 +7,7 @@ namespace xsa::cli {
 /// (10 ms or more) at most; then it sleeps. Where another program has one of the cores, the thread
 /// that spins holds the core on which the one that it waits for could go on. With as many turns as
 /// take this long it gives the core up early (docs/performance.md: Busy cores).
-inline constexpr long kBriefWaitNanoseconds = 100'000;
+inline constexpr long kBriefWaitNanoseconds = 30'000;
 
 /// A program that links this starts itself anew with GOMP_SPINCOUNT in its environment, before
 /// libgomp reads it, unless the environment has GOMP_SPINCOUNT or OMP_WAIT_POLICY already. In lists
