@@ -379,7 +379,7 @@ def test_points_that_failed_are_not_counted_as_progress(sweeping):
     (sweeping.folder / "sweep.toml").write_text(sweep)
     failed = sweeping("sweep", "sweep.toml", *SHORT, expect=1).stderr
     last = [line for line in failed.splitlines() if line.startswith("sweep:")][-1]
-    assert "(2 failed)" in last and "40/80 steps" in last and "100%" not in last
+    assert "(2 failed)" in last and " 50%" in last and "step 40/80" in last
 
 
 def test_a_point_whose_process_is_killed_has_the_signal_as_its_error(sweeping):

@@ -178,13 +178,12 @@ class Runner {
         if (has_ended(task) && task.status == "done") task.done = task.steps;
         std::vector<Difference> found;
         try {
-          found = same_->differences_of(point.name(), folder);
+          if (task.status != "failed") found = same_->differences_of(point.name(), folder);
           if (task.status == "waiting" && fs::exists(folder / "recipe.json"))
             tell_of_other_threads(read_json_file(folder / "recipe.json"), threads_of(config));
         } catch (const Error& error) {
-          if (task.error.empty())
-            task.error = cat(error.what(), "; remove ", folder.string(),
-                             ", and the same command trains the point anew");
+          task.error = cat(error.what(), "; remove ", folder.string(),
+                           ", and the same command trains the point anew");
           task.status = "failed";
           task.done = 0;
         }
