@@ -142,6 +142,7 @@ def test_diagnose_of_a_checkpoint_equals_what_the_run_found(comparison):
     )
     assert (found.pop("tokenizer"), found.pop("warnings")) == ("byte", [])
     assert found.pop("threads") >= 1
+    assert found.pop("text")["is_trained_on"]
     assert found == json.loads((comparison.run / "standard-seed1337" / "diagnose.json").read_text())
 
 
