@@ -98,6 +98,13 @@ SABOTAGES = [
         "test_op",
     ),
     Sabotage(
+        "composite-own-scale",
+        "xsa/op/tensors.cpp",
+        "finite.clamp_min(std::ilogb(eps) + 1)",
+        "finite.clamp(0, 0)",
+        "test_op",
+    ),
+    Sabotage(
         "strange-queries-leak",
         "xsa/kernels/cpu/backward.h",
         "block.is_finite ? sum_piece<N, A, true> : sum_piece<N, A, false>",

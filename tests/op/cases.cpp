@@ -265,6 +265,20 @@ Result run_eager(const Case& c) {
   return leaves.finish(y - a * along * unit, lse, (along / length).squeeze(-1));
 }
 
+Result run_sdpa(const Case& c) {
+  const Leaves leaves(c);
+  const Case& in = leaves.call;
+  const AttentionOptions& o = in.options;
+  const std::int64_t group = in.q.size(1) / in.k.size(1), queries = in.q.size(2);
+  const Tensor y =
+      at::scaled_dot_product_attention(in.q, in.k, in.v, {}, 0, o.is_causal, o.scale, group > 1);
+  const Tensor own = in.v.narrow(2, in.v.size(2) - queries, queries).repeat_interleave(group, 1);
+  const Tensor length = at::linalg_vector_norm(own, 2, at::IntArrayRef{-1}, true).clamp_min(o.eps);
+  const Tensor unit = own / length, along = (y * unit).sum(-1, true);
+  const Tensor z = o.strength == 0 ? y : y - o.strength * along * unit;
+  return leaves.finish(z, (z * 0).sum(-1), along.detach());
+}
+
 Result run_reference(const Case& c) {
   KernelCall call({c.q, c.k, c.v}, c.options);
   const Tensor dlse = c.dlse.to(at::kFloat).contiguous();

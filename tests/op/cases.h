@@ -47,6 +47,9 @@ struct Result {
 Result run_operator(const Case& c);
 /// Softmax over a dense mask, the paper's two lines, automatic differentiation; in q's type.
 Result run_eager(const Case& c);
+/// PyTorch's own attention, then the paper's two lines; no lse. Takes is_causal, scale and
+/// strength.
+Result run_sdpa(const Case& c);
 /// kernels::reference_*.
 Result run_reference(const Case& c);
 

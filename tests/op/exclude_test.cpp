@@ -246,6 +246,22 @@ TEST_P(ExcludeOperator, HugeAndZeroValuesStayFinite) {
   }
 }
 
+TEST_P(ExcludeOperator, GradientsHoldWhereYAndItsOwnValueAreFarApart) {
+  struct Scales {
+    double y, v, dz;
+  };
+  for (const auto& [y, v, dz] : std::vector<Scales>{
+           {1e15, 1e-12, 1}, {1e-15, 1e14, 1}, {1e25, 1e-12, 1e-10}, {1e-10, 1e-14, 1e-25}}) {
+    Call call = make_call();
+    call.y = call.y * y, call.v = call.v * v, call.dz = call.dz * dz;
+    call = cast(call, at::kFloat);
+    const Result actual = run_operator(call), exact = run_eager(cast(call, at::kDouble));
+    for (const auto part : {&Result::z, &Result::dy, &Result::dv})
+      EXPECT_TRUE(is_near(values(actual.*part), values(exact.*part), 1e-5 * largest(exact.*part)))
+          << y << " " << v << " " << dz;
+  }
+}
+
 TEST_P(ExcludeOperator, EmptyCallsGiveEmptyResults) {
   for (const auto& [batch, queries, keys] :
        std::vector<std::array<std::int64_t, 3>>{{0, 6, 9}, {2, 0, 9}, {2, 0, 0}}) {

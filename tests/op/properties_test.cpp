@@ -188,6 +188,18 @@ TEST_P(Properties, HugeValuesStayFinite) {
   expect_near(b.dv, a.dv, 4 * kClose);
 }
 
+TEST_P(Properties, GradientsStayFiniteWhereYAndItsOwnValueAreFarApart) {
+  Case c = square_case(13, {.is_causal = true});
+  c.v = c.v * 1e-12;
+  c.v.select(2, 0).mul_(1e22);
+  c.dz = c.dz * 1e6;
+  const Result actual = run_operator(c), exact = run_reference(c.cast(at::kDouble));
+  for (const auto part : {&Result::z, &Result::dq, &Result::dk, &Result::dv}) {
+    const double largest = (exact.*part).abs().max().item<double>();
+    expect_near((actual.*part).to(at::kDouble) / largest, exact.*part / largest, 1e-5);
+  }
+}
+
 TEST_P(Properties, ARowWithoutAVisibleKeyIsZeroAndGivesNoGradient) {
   Case c = square_case(14);
   c.options.key_start = at::tensor({3, 0}, at::kLong);

@@ -8,7 +8,6 @@
 // by zero before each product over keys, and the rows that do see such a value are set to NaN.
 #include <ATen/ATen.h>
 
-#include <cmath>
 #include <limits>
 
 #include "xsa/op/checks.h"
@@ -34,7 +33,8 @@ struct Call {
   Tensor k, v;     // [B, K, S, D or Dv]
   Tensor visible;  // [1 or B, 1, 1, T, S], true where a query sees a key; undefined: all do
   Tensor w;        // [B, K, 1, T, Dv]; 0 where a query does not see its own key
-  // w may be so large that w . w overflows: it is divided by sigma, a power of two, first.
+  // w may be so large that w . w overflows, or so small that it vanishes: it is divided by sigma, a
+  // power of two near it, first.
   Tensor sigma;     // [B, K, 1, T, 1]
   Tensor w_scaled;  // w / sigma
   Tensor norm;      // max(w . w, eps^2) / sigma^2, [B, K, 1, T, 1]
@@ -104,17 +104,12 @@ void set_exclusion(Call& call, const AttentionOptions& o, const Tensor& q) {
   if (has(o.key_start) || has(o.key_end))
     call.w = at::where(own_key_visible(call, o, q).view({call.batch, 1, 1, call.queries, 1}),
                        call.w, at::zeros({}, call.w.options()));
-  // Beyond the first bound squares may overflow; the second brings all that is beyond it back to
-  // where neither squares nor their sums overflow or vanish.
-  const bool is_double = call.w.scalar_type() == at::kDouble;
-  const Tensor one = at::ones({}, call.w.options());
-  call.sigma = at::where(call.w.abs().amax(-1, true) > std::ldexp(1.0, is_double ? 500 : 60),
-                         one * std::ldexp(1.0, is_double ? 800 : 96), one);
+  call.sigma = own_scale(call.w, call.eps);
   call.w_scaled = call.w / call.sigma;
   call.norm =
       at::maximum((call.w_scaled * call.w_scaled).sum(-1, true), (call.eps / call.sigma).square());
   if (!has(o.learned_strength)) {
-    call.strength = one * o.strength;
+    call.strength = at::full({}, o.strength, call.w.options());
     return;
   }
   const Tensor a = o.learned_strength->to(call.w.scalar_type());
@@ -150,6 +145,26 @@ Tensor scores(const Call& call) {
   return s;
 }
 
+/// Weights of the forward, and lse. They are divided by their sum, not made of lse: what rounding
+/// lse costs is a factor that a row's weights have in common in the backward, where it does no
+/// harm, but not in y.
+struct Softmax {
+  Tensor p, lse;  // [B, K, G, T, S], in s's place; [B, K, G, T, 1]
+};
+Softmax softmax(const Call& call, Tensor s, const AttentionOptions& o) {
+  Tensor top = at::full({}, -kInfinity, s.options()), sink;
+  if (call.keys > 0) top = s.amax(-1, true);
+  if (has(o.sink_logits)) {
+    sink = o.sink_logits->to(s.scalar_type()).view({1, call.key_heads, call.group, 1, 1});
+    top = at::maximum(top, sink);
+  }
+  top = top.masked_fill(top == -kInfinity, 0);
+  s.sub_(top).exp_();
+  Tensor sum = s.sum(-1, true);
+  if (sink.defined()) sum = sum + (sink - top).exp();
+  return {s.div_(sum.masked_fill(sum == 0, 1)), top + sum.log()};
+}
+
 /// exp(s - lse), in place; 0 in a row without a visible key, whose lse is -inf.
 Tensor weights(Tensor s, const Tensor& lse) {
   return s.sub_(lse.masked_fill(lse == -kInfinity, 0)).exp_();
@@ -179,7 +194,8 @@ Tensor written_like(const Tensor& like, const Tensor& value, std::int64_t last) 
 }
 
 /// The gradient of the own key's value that does not come through y, [B, K, T, Dv].
-/// dz, z [B, K, G, T, Dv]; c and ratio = (dz . w) sigma / n of the rows.
+/// dz, z [B, K, G, T, Dv]; c and ratio = (dz . w) sigma / n of the rows. No factor has both
+/// (core/exclusion.h): their product may overflow where the result does not.
 Tensor direct_value_gradient(const Call& call, const Tensor& dz, const Tensor& z, const Tensor& c,
                              const Tensor& ratio) {
   const Tensor& a = call.strength;
@@ -187,8 +203,8 @@ Tensor direct_value_gradient(const Call& call, const Tensor& dz, const Tensor& z
   const Tensor is_small =
       (call.w_scaled * call.w_scaled).sum(-1, true) < (call.eps / call.sigma).square();
   const Tensor two = at::full({}, 2, a.options());
-  const Tensor along_w = a * c * ratio * (at::where(is_small, at::zeros_like(two), two) - a);
-  return (along_w * call.w_scaled - a * (c * dz + ratio / call.sigma * z)).sum(2);
+  const Tensor mirrored = z - c * (at::where(is_small, at::zeros_like(two), two) - a) * call.w;
+  return (-a * (c * dz + ratio / call.sigma * mirrored)).sum(2);
 }
 
 }  // namespace
@@ -197,14 +213,11 @@ Outputs composite_forward(const Inputs& in, const AttentionOptions& options) {
   check_call(in, options);
   check_index_values(in, options);
   const Call call = prepare(in, options);
-  Tensor s = scores(call);
-  Tensor lse = s.logsumexp(-1, true);  // [B, K, G, T, 1]
-  if (has(options.sink_logits))
-    lse = lse.logaddexp(
-        options.sink_logits->to(lse.scalar_type()).view({1, call.key_heads, call.group, 1, 1}));
-  const Tensor y = weighted_values(call, weights(s, lse));
-  const Tensor c = (y / call.sigma * call.w_scaled).sum(-1, true) / call.norm;
-  const Tensor z = has_exclusion(options) ? y - call.strength * c * call.w : y;
+  const auto [p, lse] = softmax(call, scores(call), options);
+  const Tensor y = weighted_values(call, p);
+  const Tensor along = (y * call.w_scaled).sum(-1, true) / call.norm;  // c sigma
+  const Tensor c = along / call.sigma;
+  const Tensor z = has_exclusion(options) ? y - call.strength * along * call.w_scaled : y;
   const auto rows = in.q.sizes().slice(0, 3);
   return {written_like(in.q, z, call.value_dim), lse.reshape(rows), c.reshape(rows)};
 }
@@ -223,7 +236,9 @@ Gradients composite_backward(const BackwardInputs& in, const AttentionOptions& o
   const Tensor dz_w = (dz * call.w_scaled).sum(-1, true);  // g / sigma
   const Tensor ratio = dz_w / call.norm;
   const Tensor dy = has_exclusion(options) ? dz - call.strength * ratio * call.w_scaled : dz;
-  Tensor delta = (z * dz).sum(-1, true);
+  // z . dz, but for the rounding of dy, which dy . v below has too.
+  const Tensor y = has_exclusion(options) ? z + call.strength * c * call.w : z;
+  Tensor delta = (y * dy).sum(-1, true);
   if (has(in.dlse)) delta = delta - call.rows(*in.dlse);
 
   const Tensor p = weights(scores(call), lse);

@@ -4,8 +4,6 @@
 // a row's scalars [B, K, G, T, 1]. All in the accumulate type.
 #include <ATen/ATen.h>
 
-#include <cmath>
-
 #include "xsa/op/exclude_signature.h"
 #include "xsa/op/tensors.h"
 
@@ -20,17 +18,13 @@ struct Call {
         sizes{v.size(0), v.size(1), rows.size(1) / v.size(1), rows.size(2), v.size(3)},
         own_offset(own_offset_of(rows, v, o.own_offset)),
         excludes(has(o.learned_strength) || o.strength != 0) {
-    const Tensor w = v.to(type).narrow(2, own_offset, rows.size(2)).unsqueeze(2);
-    const Tensor one = at::ones({}, w.options());
-    const bool is_double = type == at::kDouble;
-    // w may be so large that w . w overflows: it is divided by sigma, a power of two, first.
-    sigma = at::where(w.abs().amax(-1, true) > std::ldexp(1.0, is_double ? 500 : 60),
-                      one * std::ldexp(1.0, is_double ? 800 : 96), one);
+    w = v.to(type).narrow(2, own_offset, rows.size(2)).unsqueeze(2);
+    sigma = own_scale(w, o.eps);
     w_scaled = w / sigma;
     const Tensor ww = (w_scaled * w_scaled).sum(-1, true), least = (o.eps / sigma).square();
     norm = at::maximum(ww, least);
     eps_decides = ww < least;
-    strength = one * o.strength;
+    strength = at::full({}, o.strength, w.options());
     if (!has(o.learned_strength)) return;
     const Tensor a = o.learned_strength->to(type);
     strength = scalars((a.dim() == 1 ? a.view({1, -1, 1}) : a).expand(rows.sizes().slice(0, 3)));
@@ -44,9 +38,9 @@ struct Call {
   std::array<std::int64_t, 5> sizes;
   std::int64_t own_offset;
   bool excludes;
-  Tensor sigma, w_scaled;    // w = sigma w_scaled
-  Tensor norm, eps_decides;  // max(w . w, eps^2) / sigma^2
-  Tensor strength;           // [B, K, G, T, 1], or 0-dimensional
+  Tensor w, sigma, w_scaled;  // w = sigma w_scaled, sigma a power of two near w
+  Tensor norm, eps_decides;   // max(w . w, eps^2) / sigma^2
+  Tensor strength;            // [B, K, G, T, 1], or 0-dimensional
 };
 
 Tensor written_like(const Tensor& like, const Tensor& value) {
@@ -61,8 +55,9 @@ ExcludeOutputs exclude_composite(const ExcludeInputs& in, const ExcludeOptions& 
   check_exclude(in, options);
   const Call call(in.y, in.v, options);
   const Tensor y = call.grouped(in.y);
-  const Tensor c = (y / call.sigma * call.w_scaled).sum(-1, true) / call.norm;
-  const Tensor z = call.excludes ? y - call.strength * c * call.sigma * call.w_scaled : y;
+  const Tensor along = (y * call.w_scaled).sum(-1, true) / call.norm;  // c sigma
+  const Tensor c = along / call.sigma;
+  const Tensor z = call.excludes ? y - call.strength * along * call.w_scaled : y;
   return {written_like(in.y, z), c.reshape(in.y.sizes().slice(0, 3))};
 }
 
@@ -78,10 +73,11 @@ ExcludeGradients exclude_backward_composite(const ExcludeBackwardInputs& in,
   const Tensor dv = at::zeros(in.v.sizes(), in.v.options().dtype(call.type));
   if (call.excludes) {
     const Tensor two = at::full({}, 2, a.options());
-    const Tensor along_w =
-        a * c * ratio * (at::where(call.eps_decides, at::zeros_like(two), two) - a);
-    const Tensor direct = (along_w * w - a * (c * dz + ratio / call.sigma * z)).sum(2);
-    dv.narrow(2, call.own_offset, in.z.size(2)).copy_(direct);
+    // No factor has both c and ratio (core/exclusion.h).
+    const Tensor mirrored =
+        z - c * (at::where(call.eps_decides, at::zeros_like(two), two) - a) * call.w;
+    const Tensor direct = -a * (c * dz + ratio / call.sigma * mirrored);
+    dv.narrow(2, call.own_offset, in.z.size(2)).copy_(direct.sum(2));
   }
   Tensor dstrength;
   if (has(options.learned_strength))

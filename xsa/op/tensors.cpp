@@ -42,6 +42,13 @@ std::array<std::int64_t, 3> learned_strength_stride(const at::Tensor& strength, 
   return {0, 0, 0};
 }
 
+at::Tensor own_scale(const at::Tensor& w, double eps) {
+  const at::Tensor largest = w.abs().amax(-1, true);
+  const at::Tensor exponent = std::get<1>(at::frexp(largest)) - 1;
+  const at::Tensor finite = at::where(largest.isfinite(), exponent, at::zeros_like(exponent));
+  return at::ldexp(at::ones_like(largest), finite.clamp_min(std::ilogb(eps) + 1));
+}
+
 at::Tensor sum_to_option(const at::Tensor& per_row, const at::Tensor& option) {
   if (option.dim() == 3) return per_row.to(option.scalar_type());
   at::Tensor sum;

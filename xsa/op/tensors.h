@@ -41,6 +41,10 @@ at::Tensor new_laid_out_like(const at::Tensor& like, const c10::SymInt& last);
 std::array<std::int64_t, 3> learned_strength_stride(const at::Tensor& strength, std::int64_t heads,
                                                     std::int64_t queries);
 
+/// For the paths in ATen: a power of two near the largest element of each own value w [..., Dv], at
+/// least about eps, [..., 1]. Squares of w divided by it neither overflow nor vanish.
+at::Tensor own_scale(const at::Tensor& w, double eps);
+
 /// The gradient of an option that many rows share: per_row [B, H, T] summed to the option's shape
 /// (scalar, [H] or [B, H, T]) and type.
 at::Tensor sum_to_option(const at::Tensor& per_row, const at::Tensor& option);

@@ -132,12 +132,22 @@ HWY_INLINE Vec sum_blocks(const Vec (&quads)[4]) {
 HWY_INLINE Vec sum_blocks(const Vec (&quads)[1]) { return quads[0]; }
 #endif
 
+/// Products summed so far join those before, and start from zero again.
+template <int R, int N>
+HWY_INLINE void close_products(Vec (&acc)[R][N], Vec (&closed)[R][N]) {
+  for (int r = 0; r < R; ++r)
+    for (int n = 0; n < N; ++n)
+      closed[r][n] = hn::Add(closed[r][n], acc[r][n]), acc[r][n] = hn::Zero(kF);
+}
+
 /// s[r][key] = q_r . k_key for R rows and `count` keys; lanes behind the last key repeat it.
 template <class E, int R, bool kFetch>
 HWY_NOINLINE void score_rows(TypedRows k, Index count, Index dim, const float* HWY_RESTRICT q,
                              float* HWY_RESTRICT s, Index ahead) {
   for (Index key = 0; key < count; key += kLanes) {
     Vec quads[R][kQuads];
+    [[maybe_unused]] Vec closed[R][kQuad];
+    if constexpr (kLanes == 1) zero_tile(closed);
     HWY_UNROLL(4)
     for (int n = 0; n < kQuads; ++n) {
       const char* rows[kQuad];
@@ -146,6 +156,9 @@ HWY_NOINLINE void score_rows(TypedRows k, Index count, Index dim, const float* H
       Vec acc[R][kQuad];
       zero_tile(acc);
       for (Index d = 0; d < dim; d += kLanes) {
+        if constexpr (kLanes == 1) {  // a lane has the whole sum: eight products by themselves
+          if (d % 8 == 0 && d > 0) close_products(acc, closed);
+        }
         Vec x[R];
         HWY_UNROLL(4)
         for (int r = 0; r < R; ++r) x[r] = hn::LoadU(kF, q + r * dim + d);
@@ -156,6 +169,10 @@ HWY_NOINLINE void score_rows(TypedRows k, Index count, Index dim, const float* H
           HWY_UNROLL(4)
           for (int r = 0; r < R; ++r) acc[r][i] = hn::MulAdd(x[r], y, acc[r][i]);
         }
+      }
+      if constexpr (kLanes == 1) {
+        close_products(acc, closed);
+        for (int r = 0; r < R; ++r) acc[r][0] = closed[r][0], closed[r][0] = hn::Zero(kF);
       }
       HWY_UNROLL(4)
       for (int r = 0; r < R; ++r) quads[r][n] = sum_quad(acc[r]);
@@ -290,10 +307,14 @@ HWY_INLINE void softmax_row(float* s, Index count, float& max, float& sum, float
   const float now = hn::GetLane(hn::MaxOfLanes(kF, top));
   const Vec reference = hn::Set(kF, now == -INFINITY ? 0 : now);
   Vec total = hn::Zero(kF);
-  for (Index j = 0; j < count; j += kLanes) {
-    const Vec p = exp(hn::Sub(hn::LoadU(kF, s + j), reference));
-    total = hn::Add(total, p);
-    hn::StoreU(p, kF, s + j);
+  for (Index j = 0; j < count;) {  // kStep vectors by themselves: no sum has many terms
+    Vec part = hn::Zero(kF);
+    for (const Index end = min_of(count, j + kStep * kLanes); j < end; j += kLanes) {
+      const Vec p = exp(hn::Sub(hn::LoadU(kF, s + j), reference));
+      part = hn::Add(part, p);
+      hn::StoreU(p, kF, s + j);
+    }
+    total = hn::Add(total, part);
   }
   const float factor = shrink(max, now);
   if (factor != 1) scale_row(y, factor, y, dim);
