@@ -151,6 +151,7 @@ TEST_P(BesideSdpa, NoErrorIsMoreThanTwiceThatOfSdpa) {
     if (GetParam() == "composite" && c.q.size(2) == 1 && c.k.size(2) >= 1000) continue;
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf})
       for (const double strength : {0.0, 1.0}) {
+        if (type != at::kFloat && c.k.size(2) > 1000) continue;  // roundings of 16 bits hide sums
         SCOPED_TRACE(cat(c.name, ", ", c10::toString(type), ", strength ", strength));
         c.options.strength = strength;
         expect_at_most_twice_the_error_of_sdpa(c, type);

@@ -236,9 +236,11 @@ Gradients composite_backward(const BackwardInputs& in, const AttentionOptions& o
   const Tensor dz_w = (dz * call.w_scaled).sum(-1, true);  // g / sigma
   const Tensor ratio = dz_w / call.norm;
   const Tensor dy = has_exclusion(options) ? dz - call.strength * ratio * call.w_scaled : dz;
-  // z . dz, but for the rounding of dy, which dy . v below has too.
-  const Tensor y = has_exclusion(options) ? z + call.strength * c * call.w : z;
-  Tensor delta = (y * dy).sum(-1, true);
+  // y . dy is z . dz, but for the rounding of dy, which dy . v below has too. Where z was stored in
+  // 16 bits, that rounding is the larger one, and z . dz has less of it.
+  const bool from_z = !has_exclusion(options) || in.z.scalar_type() != type;
+  Tensor delta =
+      from_z ? (z * dz).sum(-1, true) : ((z + call.strength * c * call.w) * dy).sum(-1, true);
   if (has(in.dlse)) delta = delta - call.rows(*in.dlse);
 
   const Tensor p = weights(scores(call), lse);

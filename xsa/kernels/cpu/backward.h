@@ -130,7 +130,8 @@ inline bool start_panel(const Call& call, const BackwardSpace& space, const Bloc
     }
     float y_dy[kLanes], da[kLanes];
     const Index at = (block.b * sizes.query_heads + block.h) * sizes.queries + t;
-    exclude_rows_backward(rows, own, call.c + at, count, padded(size), call.eps, y_dy, da);
+    exclude_rows_backward(rows, own, call.c + at, count, padded(size), call.eps,
+                          call.type != Element::kFloat32, y_dy, da);
     rows_to_panel({dy, stride}, count, size, scale, space.scratch, panel.dy + lane, panel.width);
     for (Index r = 0; r < count; ++r) {
       const float delta = y_dy[r] - (call.dlse ? call.dlse[at + r] : 0), lse = call.lse[at + r];

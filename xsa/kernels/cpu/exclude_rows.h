@@ -75,9 +75,11 @@ struct GradientRow {
 /// into da. Where own.w is null, dy = dz. `c` is the forward's. Rows hold whole vectors.
 ///
 /// y . dy equals z . dz (M 3), but for the rounding of dy, which every dy . v sees too: where
-/// values have much in common, what the two share has to cancel. y is z + a c w.
+/// values have much in common, what the two share has to cancel. y is z + a c w. Where z was stored
+/// in 16 bits, `z_is_rounded`, that rounding is the larger one, and z . dz has less of it.
 HWY_INLINE void exclude_rows_backward(const GradientRow* rows, const OwnRows& own, const float* c,
-                                      Index count, Index size, double eps, float* y_dy, float* da) {
+                                      Index count, Index size, double eps, bool z_is_rounded,
+                                      float* y_dy, float* da) {
   RowSums sums;
   for (Index r = 0; r < count; ++r) {
     const float* dz = rows[r].dz;
@@ -118,7 +120,7 @@ HWY_INLINE void exclude_rows_backward(const GradientRow* rows, const OwnRows& ow
       double sum = 0;
       for (Index d = 0; d < size; ++d)
         sum += (row.z[d] + own.strength[r] * c[r] * w[d]) * static_cast<double>(row.dy[d]);
-      y_dy[r] = static_cast<float>(sum);
+      y_dy[r] = z_is_rounded ? dot(row.z, row.dz, size) : static_cast<float>(sum);
       continue;
     }
     const Vec dy_w = hn::Set(kF, factors[r].dy_w), minus_ac = hn::Set(kF, factors[r].dw_dz);
@@ -137,7 +139,7 @@ HWY_INLINE void exclude_rows_backward(const GradientRow* rows, const OwnRows& ow
       }
       make_dy(d, from_z, from_dz, from_w);
     }
-    y_dy[r] = hn::GetLane(hn::SumOfLanes(kF, sum));
+    y_dy[r] = z_is_rounded ? dot(row.z, row.dz, size) : hn::GetLane(hn::SumOfLanes(kF, sum));
   }
 }
 
