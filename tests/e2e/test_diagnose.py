@@ -97,7 +97,8 @@ def test_a_checkpoint_is_taken_by_name(trained):
 
 
 def test_a_folder_of_runs_names_them(trained):
-    for words in (("diagnose", "runs"), ("generate", "runs"), ("eval", "runs", "--text", "text.txt")):
+    evaluate = ("eval", "runs", "--text", "text.txt")
+    for words in (("diagnose", "runs"), ("generate", "runs"), evaluate):
         assert "runs/run" in trained(*words, expect=2).stderr
 
 

@@ -51,7 +51,10 @@ def test_it_goes_on_without_its_origin_and_without_being_told_of_it(based):
     (run / "summary.json").unlink()
     (run / "checkpoints" / "LATEST").write_text("step-000000\n")
     shutil.rmtree(based.folder / "runs" / "base")
-    based(*words, "--resume", "--model.output_gate=true")
+    # Another model's recipe: what the run began with is its own.
+    other = (based.folder / "tiny.toml").read_text().replace("layers = 2", "layers = 3")
+    (based.folder / "other.toml").write_text(other)
+    based("train", "other.toml", *words[2:], "--resume", "--model.output_gate=true")
     assert file_of(based, "next", "model.safetensors").read_bytes() == before
     assert "runs/base" in based(*words, "--resume", "--from", "elsewhere", expect=2).stderr
 

@@ -339,13 +339,13 @@ TEST_F(Training, SumsUpARunAsDocumented) {
     return Json{{"layers", model.config().layers}};
   };
   const Json summary = train(tiny(), *this / "run", options);
-  EXPECT_THAT(
-      keys(summary),
-      ElementsAre("attention", "seed", "steps", "tokens", "data_sha256", "data_location",
-                  "parameters", "non_embedding_parameters", "forward_flops_per_token", "train_loss",
-                  "validation_loss", "bits_per_byte", "validation_rows", "best_validation_loss",
-                  "best_step", "tokens_per_s", "data_wait_s", "elapsed_s", "peak_tensor_bytes",
-                  "peak_rss_bytes", "threads", "machine", "date", "commit", "conditions", "layers"));
+  EXPECT_THAT(keys(summary),
+              ElementsAre("attention", "seed", "steps", "tokens", "data_sha256", "data_location",
+                          "parameters", "non_embedding_parameters", "forward_flops_per_token",
+                          "train_loss", "validation_loss", "bits_per_byte", "validation_rows",
+                          "best_validation_loss", "best_step", "tokens_per_s", "data_wait_s",
+                          "elapsed_s", "peak_tensor_bytes", "peak_rss_bytes", "threads", "machine",
+                          "date", "commit", "conditions", "layers"));
   EXPECT_EQ(summary["steps"], 10);
   EXPECT_EQ(summary["tokens"], 10 * 8 * 32);
   EXPECT_EQ(summary["threads"], 1);

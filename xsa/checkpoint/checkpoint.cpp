@@ -32,8 +32,8 @@ namespace {
 
 constexpr char kFormat[] = "xsa-checkpoint";
 constexpr std::int64_t kVersion = 1;
-constexpr char kModel[] = "model.safetensors", kOptimizer[] = "optimizer.safetensors", kState[] = "state.json",
-               kRecipe[] = "recipe.json";
+constexpr char kModel[] = "model.safetensors", kOptimizer[] = "optimizer.safetensors",
+               kState[] = "state.json", kRecipe[] = "recipe.json";
 constexpr std::array kFiles = {kModel, kOptimizer, kState, kRecipe};
 constexpr char kPartial[] = ".partial";
 

@@ -115,9 +115,10 @@ void add_recipe(CommandLine& command, Arguments& arguments) {
                      "a TOML file, the name of one in recipes/, or a run's recipe.json");
   add_training(command, arguments, "run");
   command
-      .add_option("--from", arguments.from,
-                  "begin with the weights of a run, a checkpoint or a GPT-2 of Hugging Face's, with "
-                  "its settings and tokenizer")
+      .add_option(
+          "--from", arguments.from,
+          "begin with the weights of a run, a checkpoint or a GPT-2 of Hugging Face's, with "
+          "its settings and tokenizer")
       ->check(not_empty());
   command.add_flag("--dry-run", arguments.dry_run, "print the resolved recipe as JSON and leave")
       ->rare();

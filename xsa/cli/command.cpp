@@ -63,8 +63,7 @@ study::Recipe resolve(const Arguments& arguments) {
   if (arguments.resume && !saved.is_null()) {
     std::string& from = recipe.run.train.from;
     if (from.empty()) from = begun_with;
-    check_usage(from == begun_with, folder.string(),
-                ": holds a run that began with ",
+    check_usage(from == begun_with, folder.string(), ": holds a run that began with ",
                 begun_with.empty() ? "weights of its own" : "the weights of " + begun_with,
                 ", which goes on without --from; got --from ", from);
   }

@@ -204,8 +204,7 @@ void run(const Options& options) {
 
 std::function<void()> declare_list(CommandLine& command) {
   const auto options = std::make_shared<Options>();
-  command.add_option("folder", options->folder, "a folder of runs, or one run")
-      ->check(not_empty());
+  command.add_option("folder", options->folder, "a folder of runs, or one run")->check(not_empty());
   command.add_flag("--json", options->json, "print the runs as JSON");
   command.footer(kListExamples);
   return [options] { run(*options); };

@@ -164,6 +164,12 @@ bool sets(const std::vector<Override>& overrides, const std::string& name) {
   return std::ranges::any_of(overrides, [&](const Override& one) { return one.first == name; });
 }
 
+bool names_origin(const RecipeFile& file) {
+  const Json train = file.tables.value("train", Json());
+  const Json from = train.is_object() ? train.value("from", Json()) : Json();
+  return from.is_string() && from != "";
+}
+
 }  // namespace
 
 void take_origin(Recipe& recipe, const RecipeFile& file, const std::vector<Override>& overrides,
@@ -181,9 +187,8 @@ void take_origin(Recipe& recipe, const RecipeFile& file, const std::vector<Overr
   recipe.run.model = origin.model;
   const std::string& tokenizer = origin.tokenizer;
   if (!tokenizer.empty()) recipe.run.data.tokenizer = tokenizer;
-  const Json& tables = file.tables;
-  if (!sets(overrides, "train.from") && tables.contains("model"))
-    apply_json(recipe.run.model, tables["model"], "model");
+  if (!sets(overrides, "train.from") && names_origin(file))
+    apply_json(recipe.run.model, file.tables.value("model", Json::object()), "model");
   for (const Override& setting : overrides)
     if (setting.first.starts_with("model.") || setting.first == "data.tokenizer")
       apply_override(recipe, setting);

@@ -40,8 +40,9 @@ data::RecordedData open_data(const data::DataConfig& config,
   data::DataRecord record = data_record_of(saved->state());
   const Json before = saved->recipe().value("data", Json::object()).value("source", Json());
   if (before != config.source) record.location.clear();
-  return data::open_recorded(config, record, saved->folder().string(),
-                             "Bring the old text back, or train anew with --overwrite, not with --resume");
+  return data::open_recorded(
+      config, record, saved->folder().string(),
+      "Bring the old text back, or train anew with --overwrite, not with --resume");
 }
 
 }  // namespace
@@ -326,10 +327,9 @@ void Run::save() {
 void Run::stop(int signal) {
   save();
   progress_.finish();
-  throw Interrupted(signal,
-                    cat(folder_.string(), ": stopped by ", signal_name(signal), " after step ",
-                        standing_.step, " of ", config_.train.steps,
-                        "; its state is saved. ", how_to_continue(options_)));
+  throw Interrupted(signal, cat(folder_.string(), ": stopped by ", signal_name(signal),
+                                " after step ", standing_.step, " of ", config_.train.steps,
+                                "; its state is saved. ", how_to_continue(options_)));
 }
 
 void Run::require_finite(double value, const char* what, std::int64_t step) const {
