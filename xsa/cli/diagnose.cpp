@@ -114,13 +114,8 @@ struct Measured {
 
 /// A run's own text is known by its hash, wherever the command is given; another is measured where
 /// one is named, and the result says so.
-Measured open_text(const Arguments& arguments, const load::Loaded& loaded,
-                   const data::DataConfig& trained_on, const data::DataConfig& wanted) {
-  const auto tokens_of = [](const data::DataConfig& config) {
-    return std::tie(config.source, config.tokenizer, config.validation_fraction);
-  };
+Measured open_text(const load::Loaded& loaded, const data::DataConfig& wanted, bool is_named) {
   const data::DataRecord record = train::data_record_of(loaded.state);
-  const bool is_named = !arguments.text.empty() || tokens_of(wanted) != tokens_of(trained_on);
   const bool is_own = !loaded.state.is_null() && !is_named;
   data::RecordedData data =
       is_own ? data::open_recorded(wanted, record, loaded.folder.string(),
@@ -152,12 +147,17 @@ void diagnose(const Arguments& arguments) {
                 ": the model comes from its checkpoint; only data.* and diagnose.* can be set");
     study::apply_override(recipe, setting);
   }
+  const auto tokens_of = [](const data::DataConfig& config) {
+    return std::tie(config.source, config.tokenizer, config.validation_fraction);
+  };
+  const bool names_text =
+      !arguments.text.empty() || tokens_of(recipe.run.data) != tokens_of(trained_on);
   check_files(arguments, recipe.run.data.source);
   Warnings warnings;
   // The data's tokenizer is opened by its name; here it is held to the model.
   recipe.run.data.tokenizer =
       load::tokenizer_of(loaded, recipe.run.data.tokenizer, warnings)->name();
-  const Measured measured = open_text(arguments, loaded, trained_on, recipe.run.data);
+  const Measured measured = open_text(loaded, recipe.run.data, names_text);
   Json result = diagnose::diagnose(
       loaded.model, diagnose::split_of(measured.data.dataset, recipe.diagnose), recipe.diagnose);
   result["text"] = measured.text;
