@@ -702,8 +702,8 @@ SABOTAGES = [
     Sabotage(
         "resumed-whatever-was-measured",
         "xsa/train/trainer.cpp",
-        "state.value(\"conditions\", Json::object()), conditions_,",
-        "Json::object(), conditions_,",
+        "const Json conditions = state.value(\"conditions\", Json::object());",
+        "const Json conditions = Json::object();",
         "test_train",
     ),
     Sabotage(

@@ -205,7 +205,7 @@ def test_equal_choices_tie_whatever_the_batch_size(xsa, gpt2):
             "context": f"Kai saw {number} lanterns." + " It was winter." * (number % 5),
             "question": "What next?",
             "answerA": "goes home by the river",
-            "answerB": "sleeps until the orchard, the sailor and the mountain have all been forgotten",
+            "answerB": "sleeps until the orchard, the sailor and the mountain are all forgotten",
             "answerC": "goes home by the river",
             "label": "3",
         }

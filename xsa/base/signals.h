@@ -1,5 +1,5 @@
-// Signals that ask a run to save. Ctrl-C, SIGTERM and SIGHUP (a terminal that closes) also ask it to
-// stop; SIGUSR1 (a cluster's warning that time runs out) lets it go on.
+// Signals that ask a run to save. Ctrl-C, SIGTERM and SIGHUP (a terminal that closes) also ask it
+// to stop; SIGUSR1 (a cluster's warning that time runs out) lets it go on.
 #pragma once
 
 #include "xsa/base/error.h"

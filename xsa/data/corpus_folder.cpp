@@ -40,12 +40,12 @@ std::vector<fs::path> own_files(const fs::path& folder, bool recorded) {
     const bool known = is_token_file(name) || name == kManifestName || name == kJournalName ||
                        name == partial(kManifestName) || name == partial(kJournalName) ||
                        name == kVerifiedName || name == partial(kVerifiedName);
-    const bool ours = recorded
-                          ? (known && entry.is_regular_file()) ||
-                                (name == kSidesName && entry.is_directory() && !entry.is_symlink())
-                          : name == kVerifiedName ||
-                                (name == partial(kJournalName) && entry.is_regular_file() &&
-                                 begins_a_journal(entry.path()));
+    const bool ours =
+        recorded
+            ? (known && entry.is_regular_file()) ||
+                  (name == kSidesName && entry.is_directory() && !entry.is_symlink())
+            : name == kVerifiedName || (name == partial(kJournalName) && entry.is_regular_file() &&
+                                        begins_a_journal(entry.path()));
     check_usage(ours, folder.string(),
                 ": expected an empty folder, or one that xsa prepare made, but it holds ", name,
                 "; name another folder with --output");

@@ -8,8 +8,8 @@
 
 namespace xsa::train {
 
-/// Where a run begins with another's weights (train.from), their hash stands under it; of a run that
-/// is yet to begin, what train.from names.
+/// Where a run begins with another's weights (train.from), their hash stands under it; of a run
+/// that is yet to begin, what train.from names.
 inline constexpr const char* kOrigin = "origin_sha256";
 
 /// The settings that can change a result: {"train.lr": 0.002, ...}.

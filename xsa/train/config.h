@@ -88,10 +88,11 @@ struct TrainConfig {
           "saves and keeps the checkpoint of the lowest validation loss beside them", {},
           Effect::kNone);
     // Known by its content: a run's conditions have the hash of the weights.
-    field("from", self.from,
-          "a run, a checkpoint or a GPT-2 of Hugging Face's whose weights training begins with; its "
-          "[model] and tokenizer come along",
-          {}, Effect::kNone);
+    field(
+        "from", self.from,
+        "a run, a checkpoint or a GPT-2 of Hugging Face's whose weights training begins with; its "
+        "[model] and tokenizer come along",
+        {}, Effect::kNone);
     field("tensorboard", self.tensorboard, "an event file for TensorBoard beside metrics.jsonl", {},
           Effect::kNone);
     field("loss_chunk", self.loss_chunk, "rows of logits held at once", at_least(1));
