@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Of shards and manifest together: a change here makes new folders.
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 /// One process at a time looks at and makes a folder of the cache; a killed one's lock is gone with
 /// it. A cache that may only be read needs no lock: nobody can change it.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "xsa/base/parse_json.h"

@@ -54,7 +54,7 @@ RecordedData open_recorded(const DataConfig& config, const DataRecord& record,
     } catch (const Interrupted&) {
       throw;
     } catch (const Error& error) {
-      found += cat("nothing to read: ", error.what());
+      found += cat("nothing to read at '", name, "': ", error.what());
     }
   }
   throw Error(cat(owner, ": expected the tokens that it was trained on, with SHA-256 ",
