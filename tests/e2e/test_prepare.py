@@ -199,7 +199,8 @@ def test_standard_input_must_be_what_it_is_said_to_be(xsa):
     words = ("-o", "out", "--tokenizer", "byte")
     assert "--type jsonl" in piped(xsa, b'{"text": "a"}\n', *words, expect=2)
     piped(xsa, b"plain text", *words)
-    assert texts_in(xsa.folder / "out", "train") == ["plain text"]
+    sides = [texts_in(xsa.folder / "out", side) for side in ("train", "validation")]
+    assert sides == [["plain tex"], ["t"]]  # a text alone is cut
 
 
 def test_standard_input_is_known_by_its_bytes(xsa):
