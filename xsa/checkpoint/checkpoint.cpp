@@ -272,7 +272,12 @@ fs::path save(const fs::path& root, const Contents& contents, std::int64_t keep)
 
 std::optional<Reader> newest_whole(const fs::path& root,
                                    const std::function<void(const std::string&)>& tell) {
-  const std::optional<fs::path> named = latest(root);
+  std::optional<fs::path> named;
+  try {
+    named = latest(root);
+  } catch (const Error& error) {
+    throw Error(error.what() + remedy(root));
+  }
   std::int64_t from = std::numeric_limits<std::int64_t>::max();
   std::string reason = cat(root.string(), ": has no ", kLatest);
   if (named) {
