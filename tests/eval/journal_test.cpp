@@ -113,7 +113,7 @@ TEST(Journal, RefusesAFolderInUse) {
   const testing::TempFolder folder;
   const auto path = folder.path() / "scores.jsonl";
   const Journal journal(path, kHeader, 5);
-  EXPECT_THAT(error_of(path), ::testing::HasSubstr("another process"));
+  EXPECT_THAT(error_of(path), ::testing::HasSubstr("another evaluation is writing here"));
 }
 
 TEST(Journal, SaysWhyItCannotWrite) {

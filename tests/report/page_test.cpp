@@ -56,7 +56,7 @@ TEST(Page, SaysWhatWasMeasuredAndNotWhatIsUsual) {
   testing::write_comparison(folder.path(), {});
   Comparison comparison = load_comparison(folder.path());
   const auto page = [&] { return render_page(comparison, ""); };
-  for (Run& run : comparison.runs) {
+  for (auto& run : comparison.runs) {
     run.record.diagnose["sequences"] = 64;
     run.record.diagnose["context"] = 256;
     run.record.diagnose["split"] = "train";
@@ -67,7 +67,7 @@ TEST(Page, SaysWhatWasMeasuredAndNotWhatIsUsual) {
   comparison.runs[1].record.diagnose["split"] = "validation";
   EXPECT_THAT(page(), HasSubstr("tokens and 64 train sequences of 256 tokens or 64 validation "
                                 "sequences of 256 tokens."));
-  for (Run& run : comparison.runs) {
+  for (auto& run : comparison.runs) {
     for (const char* const key : {"sequences", "context", "split"}) run.record.diagnose.erase(key);
     if (run.record.attention == "exclusive") run.record.diagnose["layers"][0]["strength"] = 0.5;
   }

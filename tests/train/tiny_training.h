@@ -96,7 +96,9 @@ class Training : public ::testing::Test {
 inline TrainOptions signal_after(std::int64_t stop_step, int signal) {
   TrainOptions options;
   options.after_step = [=](std::int64_t step) {
-    if (step == stop_step) std::raise(signal);
+    if (step != stop_step) return;
+    install_stop_handlers();  // after an earlier signal the next one would end the program
+    std::raise(signal);
   };
   return options;
 }
