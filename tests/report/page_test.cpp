@@ -73,7 +73,7 @@ TEST(Page, SaysWhatWasMeasuredAndNotWhatIsUsual) {
   }
   EXPECT_THAT(page(), AllOf(HasSubstr("tokens and sequences."),
                             HasSubstr("the exclusion removes 0.50 to 1.00 of the share")));
-  for (Run& run : comparison.runs) run.record.diagnose = nullptr;
+  for (auto& run : comparison.runs) run.record.diagnose = nullptr;
   EXPECT_THAT(page(), HasSubstr("Cosines and attention were not measured."));
 }
 
