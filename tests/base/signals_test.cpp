@@ -61,6 +61,7 @@ TEST(Signals, CanBeForgottenAndNotedAnew) {
 // A closing terminal sends it from shell and kernel at once, a logout a SIGTERM beside it.
 TEST(Signals, AClosedTerminalIsNotedHoweverOftenItIsTold) {
   const int status = status_of_child([] {
+    ::signal(SIGHUP, SIG_DFL);  // nohup may have started the tests
     install_stop_handlers();
     for (const int signal : {SIGHUP, SIGHUP, SIGTERM, SIGHUP}) ::raise(signal);
     ::_exit(stop_signal() == SIGHUP ? 0 : 1);

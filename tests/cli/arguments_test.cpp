@@ -69,7 +69,8 @@ TEST(Arguments, RefuseANumberOutOfRangeInAFewWords) {
     for (const char* value : {"-3", "0", "many", "1.5", "99999999999999999999"})
       EXPECT_EQ(usage_error({"eval", "model", cat(flag, "=", value)}),
                 cat(flag, ": expected a whole number of at least 1, got '", value, "'"));
-  EXPECT_THAT(usage_error({"eval", "model", "--bootstrap-iters=-1"}), HasSubstr("at least 0"));
+  EXPECT_THAT(usage_error({"eval", "model", "--bootstrap-iters=-1"}),
+              HasSubstr("from 0 to 10000000"));
   for (const char* const command : {"generate", "diagnose", "eval"})
     for (const char* const value : {"-1", "4097", "4294967297"})
       EXPECT_THAT(usage_error({command, "model", cat("--threads=", value)}),
