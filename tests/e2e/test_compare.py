@@ -348,6 +348,24 @@ def test_a_stopped_comparison_names_the_command_that_continues_it(quick):
     assert "continuing it" in process.communicate(timeout=60)[1]
 
 
+def test_a_run_that_was_stopped_is_held_to_what_it_measured_before_anything_is_written(quick):
+    process = quick.start(*asked("--name", "half", steps=2000))
+    half = quick.folder / "runs" / "half"
+    wait_for((half / "standard-seed1337" / "checkpoints" / "LATEST").exists)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    before = state_of(half)
+    (quick.folder / "other.txt").write_text(made_text(50_000))
+    for changes, code, named in (
+        ({"rows": 3}, 2, "train.eval_rows (2 there, 3 asked for)"),
+        ({"sequences": 3}, 2, "diagnose.sequences (2 there, 3 asked for)"),
+        ({"text": "other.txt"}, 1, "another text"),
+    ):
+        refused = quick(*asked("--name", "half", steps=2000, **changes), expect=code)
+        assert named in refused.stderr
+        assert state_of(half) == before
+
+
 def test_what_a_loss_that_is_not_finite_advises_works(quick):
     wild, tame = "--train.lr=1e30", "--train.lr=1e-3"
     for command in ("compare", "train"):

@@ -87,6 +87,14 @@ def test_two_attentions_are_compared_from_one_origin(based):
     origins = [read(based, f"pair/{kind}-seed1337", "summary.json")["origin"] for kind in
                ("standard", "exclusive")]
     assert origins[0] == origins[1]
+    based("train", "tiny.toml", *SHORT, "--name", "other", "--train.seed=2")
+    before = (based.folder / "runs" / "pair" / "recipe.json").read_bytes()
+    for seeds in ((), ("--seeds", "2")):
+        other = [word.replace("runs/base", "runs/other") for word in words]
+        refused = based(*other, *seeds, expect=2)
+        assert "train.from ('runs/base' there, 'runs/other' asked for)" in refused.stderr
+        assert (based.folder / "runs" / "pair" / "recipe.json").read_bytes() == before
+        assert not (based.folder / "runs" / "pair" / "standard-seed1338").exists()
 
 
 def test_nothing_to_begin_with_is_named(based):

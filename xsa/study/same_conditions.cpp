@@ -1,16 +1,42 @@
 #include "xsa/study/same_conditions.h"
 
+#include <optional>
 #include <utility>
 
 #include "xsa/base/error.h"
 #include "xsa/base/file.h"
 #include "xsa/base/parse_json.h"
+#include "xsa/checkpoint/names.h"
 #include "xsa/train/conditions.h"
 #include "xsa/train/run_folder.h"
 
 namespace xsa::study {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// What the newest checkpoint of a run that has not ended recorded; null where none can be read:
+/// training looks there again.
+Json saved_conditions(const fs::path& run_folder) {
+  try {
+    const std::optional<fs::path> newest = checkpoint::latest(run_folder / "checkpoints");
+    if (!newest) return nullptr;
+    const Json state = read_json_file(*newest / "state.json");
+    return state.is_object() ? state.value("conditions", Json()) : Json();
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+/// The train.from of a run's recipe; "" where it began with weights of its own.
+std::string origin_of(const Json& recipe) {
+  const Json train = recipe.value("train", Json());
+  const Json from = train.is_object() ? train.value("from", Json()) : Json();
+  return from.is_string() ? from.get<std::string>() : "";
+}
+
+}  // namespace
 
 SameConditions::SameConditions(fs::path folder, std::string source)
     : folder_(std::move(folder)), source_(std::move(source)) {
@@ -22,6 +48,7 @@ SameConditions::SameConditions(fs::path folder, std::string source)
 void SameConditions::want(const std::string& run, const train::RunConfig& config,
                           const data::Dataset& dataset, const Json& measured) {
   wanted_[run] = train::conditions(config, dataset, measured);
+  from_[run] = config.train.from;
 }
 
 std::vector<Difference> SameConditions::differences_of(const std::string& run,
@@ -43,15 +70,29 @@ std::vector<Difference> SameConditions::differences_of(const std::string& run,
         if (here.contains("diagnose." + name)) there.values["diagnose." + name] = value;
     train::settle_origin(here, there.values);
   } else {
-    // What it measured so far, and on which text, stands in its checkpoint: training looks there.
+    // Its recipe tells its settings, its newest checkpoint what it measured so far and on which
+    // text.
     there = conditions_of(recipe, nullptr);
     const Json settings = train::settings(train::RunConfig());
     for (const auto& [name, value] : settings.items())
       if (!there.values.contains(name)) there.values[name] = value;
     for (const auto& [name, value] : wanted->second.items())
       if (!settings.contains(name)) here.erase(name);
+    const Json saved = saved_conditions(run_folder);
+    if (saved.is_object())
+      for (const auto& [name, value] : saved.items())
+        if (wanted->second.contains(name)) {
+          there.values[name] = value;
+          here[name] = wanted->second[name];
+        }
+    train::settle_origin(here, there.values);
   }
-  return differences(there, {here});
+  std::vector<Difference> found = differences(there, {here});
+  // What lies at an origin may change after a run began with it; another origin is another run.
+  const std::string began = origin_of(recipe), asked = from_.at(run);
+  if (!began.empty() && !asked.empty() && began != asked)
+    found.push_back({"train.from", "'" + began + "'", "'" + asked + "'"});
+  return found;
 }
 
 void SameConditions::refuse(const std::string& run, const std::vector<Difference>& found) const {

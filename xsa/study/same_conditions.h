@@ -35,6 +35,7 @@ class SameConditions {
   std::string source_;
   Json diagnose_ = Json::object();
   std::map<std::string, Json> wanted_;
+  std::map<std::string, std::string> from_;  // train.from, by run
 };
 
 }  // namespace xsa::study
