@@ -136,6 +136,7 @@ TEST(Arguments, HelpShowsTheFewThatPeopleUseAndCountsTheOthers) {
 TEST(Arguments, HelpOfACommandIsAlsoAsked) {
   EXPECT_EQ(parse({"help"}).text, parse({"--help"}).text);
   EXPECT_EQ(parse({"help"}).exit_code, 0);
+  EXPECT_EQ(parse({"help", "help"}).text, parse({"help"}).text);
   EXPECT_THAT(parse({"help"}).text, AllOf(HasSubstr("Commands:"), HasSubstr("\n  sweep ")));
   EXPECT_EQ(parse({"help", "train"}).text, parse({"train", "--help"}).text);
   EXPECT_EQ(parse({"help", "train", "--help-all"}).text, parse({"train", "--help-all"}).text);

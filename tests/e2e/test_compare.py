@@ -329,7 +329,11 @@ def test_each_kind_of_folder_is_its_own(quick):
     for more in ([], ["--overwrite"]):
         refused = quick(*asked("--name", "tiny-exclusive", *more), expect=2)
         assert "found a run" in refused.stderr
+        scored = ("eval", run, "--text", "text.txt", "--limit", 1, "--output")
+        for folder, kind in ((run, "found a run"), (quick.run, "found a comparison")):
+            assert kind in quick(*scored, folder, *more, expect=2).stderr
     assert state_of(run) == before
+    assert not (quick.run / "scores.jsonl").exists()
 
 
 def test_a_stopped_comparison_names_the_command_that_continues_it(quick):

@@ -257,7 +257,7 @@ Invocation parse(const std::vector<std::string>& words) {
     return !words.empty() && std::ranges::find(any, words[0]) != any.end();
   };
   const bool asks_for_help = first_is({"help", "-h", "--help", "--help-all"});
-  if (words.empty() || (asks_for_help && words.size() == 1)) {
+  if (words.empty() || (asks_for_help && (words.size() == 1 || words[1] == "help"))) {
     invocation.text = help_of_all();
     invocation.exit_code = words.empty() ? 2 : 0;
     return invocation;

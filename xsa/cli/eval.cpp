@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "xsa/base/error.h"
+#include "xsa/base/owned_folder.h"
 #include "xsa/base/parallel.h"
 #include "xsa/cli/command.h"
 #include "xsa/cli/eval_model.h"
@@ -85,6 +86,7 @@ void check_requests_file(const EvalArguments& arguments, const std::string& file
 void check_output(const EvalArguments& arguments) {
   const std::filesystem::path folder = arguments.output;
   if (folder.empty()) return;
+  if (kind_of(folder) != FolderKind::kOther) check_kind(folder, FolderKind::kEvaluation);
   const auto is_ours = [](std::string_view text) {
     const std::string_view line = text.substr(0, text.find('\n'));
     return is_object_with(text, {"xsa", "results"}) ||
