@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "xsa/base/error.h"
+#include "xsa/study/same_conditions.h"
 
 namespace xsa::cli {
 
@@ -35,13 +36,6 @@ Json begun_recipe(const std::filesystem::path& folder) {
   return std::filesystem::exists(path) ? read_json_file(path) : Json();
 }
 
-/// Its train.from.
-std::string from_of(const Json& recipe) {
-  const Json train = recipe.is_object() ? recipe.value("train", Json()) : Json();
-  const Json from = train.is_object() ? train.value("from", Json()) : Json();
-  return from.is_string() ? from.get<std::string>() : "";
-}
-
 }  // namespace
 
 study::Recipe resolve(const Arguments& arguments) {
@@ -59,7 +53,7 @@ study::Recipe resolve(const Arguments& arguments) {
   if (!std::filesystem::exists(folder / "recipe.json") || arguments.resume)
     folder = run_folder(arguments, "-" + recipe.run.model.attention);
   const Json saved = arguments.overwrite ? Json() : begun_recipe(folder);
-  const std::string begun_with = from_of(saved);
+  const std::string begun_with = study::begun_from(saved);
   if (arguments.resume && !saved.is_null()) {
     std::string& from = recipe.run.train.from;
     if (from.empty()) from = begun_with;

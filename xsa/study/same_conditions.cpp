@@ -29,14 +29,13 @@ Json saved_conditions(const fs::path& run_folder) {
   }
 }
 
-/// The train.from of a run's recipe; "" where it began with weights of its own.
-std::string origin_of(const Json& recipe) {
-  const Json train = recipe.value("train", Json());
+}  // namespace
+
+std::string begun_from(const Json& recipe) {
+  const Json train = recipe.is_object() ? recipe.value("train", Json()) : Json();
   const Json from = train.is_object() ? train.value("from", Json()) : Json();
   return from.is_string() ? from.get<std::string>() : "";
 }
-
-}  // namespace
 
 SameConditions::SameConditions(fs::path folder, std::string source)
     : folder_(std::move(folder)), source_(std::move(source)) {
@@ -89,7 +88,7 @@ std::vector<Difference> SameConditions::differences_of(const std::string& run,
   }
   std::vector<Difference> found = differences(there, {here});
   // What lies at an origin may change after a run began with it; another origin is another run.
-  const std::string began = origin_of(recipe), asked = from_.at(run);
+  const std::string began = begun_from(recipe), asked = from_.at(run);
   if (!began.empty() && !asked.empty() && began != asked)
     found.push_back({"train.from", "'" + began + "'", "'" + asked + "'"});
   return found;

@@ -14,6 +14,9 @@
 
 namespace xsa::study {
 
+/// The train.from of a run's or a comparison's recipe; "" where it began with weights of its own.
+std::string begun_from(const Json& recipe);
+
 class SameConditions {
  public:
   /// `folder`: of the comparison or the sweep, in whose recipe.json an older program recorded how
