@@ -10,14 +10,14 @@
 namespace xsa::cli {
 namespace {
 
-struct Options {
+struct BlockOptions {
   std::string what;
   bench::BlockConfig block;
   std::string output;
   bool json = false, overwrite = false;
 };
 
-void run(const Options& options) {
+void run(const BlockOptions& options) {
   if (!options.output.empty()) {
     const auto is_ours = [](std::string_view text) {
       return is_object_with(text, {"what", "head_dim", "threads", "results"});
@@ -48,7 +48,7 @@ forward with backward. The two take turns in one process; the ratio is of pairs,
 
 std::function<void()> declare_bench(CommandLine& command) {
   command.footer(kBenchExamples);
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<BlockOptions>();
   bench::BlockConfig& block = options->block;
   command.add_option("what", options->what, "what is measured: block")
       ->required()

@@ -37,7 +37,7 @@ using generate::Continuation;
 using generate::GenerateConfig;
 using text::Token;
 
-struct Options {
+struct GenerateOptions {
   std::string model, tokenizer, dtype = "float32";
   std::vector<std::string> prompts, prompt_files;
   std::string prompt_lines;
@@ -52,7 +52,7 @@ std::string flag_of(std::string name) {
 }
 
 /// The settings, each refused by its flag's name.
-GenerateConfig config_of(const Options& options) {
+GenerateConfig config_of(const GenerateOptions& options) {
   constexpr std::string_view kTable = "generate";
   GenerateConfig config;
   for (const auto& [key, text] : options.settings) {
@@ -67,7 +67,7 @@ GenerateConfig config_of(const Options& options) {
   return config;
 }
 
-std::vector<std::string> prompts_of(const Options& options) {
+std::vector<std::string> prompts_of(const GenerateOptions& options) {
   const auto from_input = std::ranges::count(options.prompt_files, "-");
   check_usage(from_input + (options.prompt_lines == "-") <= 1,
               "expected one reader of standard input (-) among --prompt-file and --prompts, got ",
@@ -159,9 +159,10 @@ std::string rates(const generate::Timing& timing) {
              " generated, ", rate(timing.new_tokens, timing.step_seconds), " tokens/s");
 }
 
-Json to_json(const Options& options, const GenerateConfig& config, const text::Tokenizer& tokenizer,
-             const std::vector<std::string>& prompts, const std::vector<std::vector<Token>>& ids,
-             const std::vector<Continuation>& results, const generate::Timing& timing) {
+Json to_json(const GenerateOptions& options, const GenerateConfig& config,
+             const text::Tokenizer& tokenizer, const std::vector<std::string>& prompts,
+             const std::vector<std::vector<Token>>& ids, const std::vector<Continuation>& results,
+             const generate::Timing& timing) {
   Json list = Json::array();
   for (const Continuation& each : results) {
     list.push_back({{"prompt", text::replace_broken(prompts[each.prompt])},
@@ -183,7 +184,7 @@ Json to_json(const Options& options, const GenerateConfig& config, const text::T
           {"step_seconds", timing.step_seconds}};
 }
 
-void run(const Options& options) {
+void run(const GenerateOptions& options) {
   const GenerateConfig config = config_of(options);
   const std::vector<std::string> prompts = prompts_of(options);
   const std::int64_t threads = op::use_threads(options.threads);
@@ -226,7 +227,7 @@ void run(const Options& options) {
 
 std::function<void()> declare_generate(CommandLine& command) {
   command.footer(kGenerateExamples);
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<GenerateOptions>();
   command.add_option("model", options->model, "a run, a checkpoint, or a Hugging Face folder")
       ->required();
   command.add_option("--prompt", options->prompts, "what to continue; may be given several times");

@@ -27,7 +27,7 @@ Best: the lowest validation loss and its step, whose checkpoint xsa generate RUN
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct ListOptions {
   std::string folder = "runs";
   bool json = false;
 };
@@ -184,7 +184,7 @@ void print_table(const Json& rows, const fs::path& root) {
   }
 }
 
-void run(const Options& options) {
+void run(const ListOptions& options) {
   fs::path root = options.folder;
   if (!root.has_filename()) root = root.parent_path();  // without a final '/'
   std::error_code ignored;
@@ -203,7 +203,7 @@ void run(const Options& options) {
 }  // namespace
 
 std::function<void()> declare_list(CommandLine& command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ListOptions>();
   command.add_option("folder", options->folder, "a folder of runs, or one run")->check(not_empty());
   command.add_flag("--json", options->json, "print the runs as JSON");
   command.footer(kListExamples);

@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct ReportOptions {
   std::vector<std::string> paths;
   std::string output, csv;
   bool json = false, overwrite = false;
@@ -56,7 +56,7 @@ void report_comparison(const fs::path& folder, bool json) {
   std::printf("Report: %s\n", (folder / "report.html").c_str());
 }
 
-fs::path output_of(const Options& options) {
+fs::path output_of(const ReportOptions& options) {
   if (!options.output.empty()) return options.output;
   const fs::path only = options.paths.size() == 1 ? fs::path(options.paths[0]) : fs::path();
   const bool is_own = fs::exists(only / "sweep.json") || fs::exists(only / "compare.json");
@@ -66,7 +66,7 @@ fs::path output_of(const Options& options) {
 using CsvFiles = std::map<fs::path, std::string>;
 
 /// Pages and CSVs replace pages and CSVs alone. A page that nobody named is one folder's own.
-void check_outputs(const Options& options, const fs::path& output, const CsvFiles& csvs) {
+void check_outputs(const ReportOptions& options, const fs::path& output, const CsvFiles& csvs) {
   OutputRule rule{"--output", {}, [](std::string_view beginning) {
                     return report::is_page_of("xsa report", beginning) ||
                            report::is_page_of("xsa compare", beginning);
@@ -84,7 +84,7 @@ void check_outputs(const Options& options, const fs::path& output, const CsvFile
   check_distinct(outputs);
 }
 
-void run(const Options& options) {
+void run(const ReportOptions& options) {
   if (options.paths.size() == 1 && fs::exists(fs::path(options.paths[0]) / "compare.json") &&
       options.output.empty() && options.csv.empty())
     return report_comparison(options.paths[0], options.json);
@@ -115,7 +115,7 @@ void run(const Options& options) {
 
 std::function<void()> declare_report(CommandLine& command) {
   command.footer(kReportExamples);
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReportOptions>();
   command.add_option("paths", options->paths, "folders and JSON files")->required();
   command.add_option(
       "--output", options->output,

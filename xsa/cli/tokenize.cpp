@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kBlock = std::size_t{4} << 20;
 
-struct Options {
+struct TokenizeOptions {
   std::string file = "-";
   std::string tokenizer = "gpt2";
   std::int64_t threads = 0;
@@ -153,7 +153,7 @@ void decode_stream(Input& input, const text::Tokenizer& tokenizer) {
   write_out(tokenizer.decode(ids));
 }
 
-void run(const Options& options) {
+void run(const TokenizeOptions& options) {
   check_usage(options.threads >= 0 && options.threads <= kMostThreads, "--threads: expected 1 to ",
               kMostThreads, ", or 0 for every core that the process may use, got ",
               options.threads);
@@ -181,7 +181,7 @@ tokens (docs/tokenizer.md).)";
 
 std::function<void()> declare_tokenize(CommandLine& command) {
   command.footer(kTokenizeExamples);
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TokenizeOptions>();
   command.add_option("file", options->file, "a text (with --decode: ids), or - for standard input")
       ->default_str("-");
   command.add_flag("--decode", options->decode, "ids to text");

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostPoints = 1000;
 
 using Columns = std::array<std::vector<double> Curve::*, 4>;
-constexpr Columns kColumns = {&Curve::step, &Curve::tokens, &Curve::elapsed_s, &Curve::loss};
+constexpr Columns kCurveColumns = {&Curve::step, &Curve::tokens, &Curve::elapsed_s, &Curve::loss};
 constexpr std::array<const char*, 4> kColumnNames = {"step", "tokens", "elapsed_s", "loss"};
 
 /// The curve at the given steps, all of which it has. Steps increase.
@@ -25,7 +25,7 @@ Curve at_steps(const Curve& curve, const std::vector<double>& steps) {
   std::size_t from = 0;
   for (const double step : steps) {
     while (curve.step[from] != step) ++from;
-    for (const auto column : kColumns) (result.*column).push_back((curve.*column)[from]);
+    for (const auto column : kCurveColumns) (result.*column).push_back((curve.*column)[from]);
   }
   return result;
 }
@@ -51,9 +51,9 @@ double mean_between(const std::vector<double>& values, std::size_t begin, std::s
 Json to_json(const Curve& curve) {
   const Curve few = thin(curve, kMostPoints);
   Json json = Json::object();
-  for (std::size_t i = 0; i < kColumns.size(); ++i) {
+  for (std::size_t i = 0; i < kCurveColumns.size(); ++i) {
     Json& column = json[kColumnNames[i]] = Json::array();
-    for (const double value : few.*kColumns[i]) column.push_back(or_null(value));
+    for (const double value : few.*kCurveColumns[i]) column.push_back(or_null(value));
   }
   return json;
 }
@@ -180,10 +180,10 @@ Json evaluations(const std::vector<Run>& runs) {
 Curve mean_of(std::span<const Curve> curves) {
   const std::vector<double> steps = common_steps(curves);
   Curve mean;
-  for (const auto column : kColumns) (mean.*column).assign(steps.size(), 0);
+  for (const auto column : kCurveColumns) (mean.*column).assign(steps.size(), 0);
   for (const Curve& curve : curves) {
     const Curve aligned = at_steps(curve, steps);
-    for (const auto column : kColumns)
+    for (const auto column : kCurveColumns)
       for (std::size_t i = 0; i < steps.size(); ++i)
         (mean.*column)[i] += (aligned.*column)[i] / static_cast<double>(curves.size());
   }
@@ -216,7 +216,7 @@ Curve thin(const Curve& curve, std::size_t limit) {
   if (group <= 1) return curve;
   Curve few;
   for (std::size_t begin = 0; begin < size; begin += group)
-    for (const auto column : kColumns)
+    for (const auto column : kCurveColumns)
       (few.*column).push_back(mean_between(curve.*column, begin, std::min(begin + group, size)));
   return few;
 }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kGenerator = "xsa diagnose";
 
-constexpr std::array kColumns = {
+constexpr std::array kDiagnosisColumns = {
     "strength",           "value_cosine",   "attention_diagonal", "output_value_cosine",
     "final_value_cosine", "first_key_mass", "sink_mass",          "removed_share"};
 
@@ -34,7 +34,7 @@ Json plots(const Json& diagnosis) {
   Json layers = Json::array(), means = Json::object(), heads = Json::object();
   for_each_layer(diagnosis, [&](const Json& layer, const Json& layer_heads) {
     layers.push_back(or_null(number_at(layer, "layer")));
-    for (const char* const key : kColumns) {
+    for (const char* const key : kDiagnosisColumns) {
       means[key].push_back(or_null(number_at(layer, key)));
       Json row = Json::array();
       for (const Json& head : layer_heads) row.push_back(or_null(number_at(head, key)));
@@ -59,7 +59,7 @@ std::string table(const Json& diagnosis) {
   std::string html;
   for_each_layer(diagnosis, [&](const Json& layer, const Json&) {
     html += "<tr>" + element("th", format_number(number_at(layer, "layer"), 0), "scope=\"row\"");
-    for (const char* const key : kColumns)
+    for (const char* const key : kDiagnosisColumns)
       html += element("td", format_number(number_at(layer, key), 3));
     html += "</tr>";
   });
@@ -89,11 +89,11 @@ std::string sequences_text(const std::vector<const Json*>& diagnoses) {
 
 std::string diagnosis_csv(const Json& diagnosis) {
   std::string text = "layer,head";
-  for (const char* const key : kColumns) text += cat(",", key);
+  for (const char* const key : kDiagnosisColumns) text += cat(",", key);
   text += "\n";
   const auto add_row = [&](const Json& layer, const std::string& head, const Json& row) {
     text += cat(layer.at("layer").dump(), ",", head);
-    for (const char* const key : kColumns) {
+    for (const char* const key : kDiagnosisColumns) {
       text += ',';
       if (row.contains(key) && row.at(key).is_number()) text += row.at(key).dump();
     }

@@ -20,11 +20,11 @@ const char* const kMarginNote =
 
 namespace {
 
-constexpr std::size_t kMostPoints = 300;
+constexpr std::size_t kMostFigurePoints = 300;
 
 Trace curve_trace(const std::string& name, const std::string& style, const Curve& curve,
                   const char* kind) {
-  const Curve few = thin(curve, kMostPoints);
+  const Curve few = thin(curve, kMostFigurePoints);
   Trace trace{name, style};
   trace.kind = kind;
   for (std::size_t i = 0; i < few.tokens.size(); ++i) {

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<const char*, 2> kKinds = {"standard", "exclusive"};
-constexpr char kCommand[] = "xsa compare";
+constexpr char kCompareCommand[] = "xsa compare";
 
 /// One training of the comparison.
 struct Member {
@@ -65,7 +65,7 @@ std::vector<fs::path> runs_in(const fs::path& folder) {
 void clear(const fs::path& folder) {
   const std::vector<fs::path> runs = runs_in(folder);
   std::list<FolderLock> locks;
-  for (const fs::path& run : runs) locks.emplace_back(run, kCommand);
+  for (const fs::path& run : runs) locks.emplace_back(run, kCompareCommand);
   for (const char* file : {"compare.json", "report.html"}) fs::remove(folder / file);
   for (const fs::path& run : runs) train::clear_run_folder(run);
 }
@@ -89,7 +89,7 @@ Json compare(const Recipe& recipe, const fs::path& folder, bool overwrite) {
     for (const Member& member : members)
       same.want(member.name, member.config, dataset, measuring.conditions());
   }
-  const FolderLock lock(folder, kCommand);
+  const FolderLock lock(folder, kCompareCommand);
   check_kind(folder, FolderKind::kComparison);  // again: now nobody interferes
   for (const Member& member : members) check_kind(folder / member.name, FolderKind::kRun);
   const bool continues = kind_of(folder) == FolderKind::kComparison && !overwrite;

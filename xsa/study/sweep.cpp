@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kPollEvery{100};
-constexpr char kCommand[] = "xsa sweep";
+constexpr char kSweepCommand[] = "xsa sweep";
 
 /// A point and how far it is: an element of sweep.json's "points".
 struct Task {
@@ -47,7 +47,7 @@ class Runner {
     check_kind(folder_, FolderKind::kSweep);
     same_.emplace(folder_, sweep_.base.run.data.source);
     want(first_points(sweep_));
-    const FolderLock lock(folder_, kCommand);
+    const FolderLock lock(folder_, kSweepCommand);
     check_kind(folder_, FolderKind::kSweep);  // again: now nobody interferes
     outlive_closed_output();
     open_folder();
@@ -154,7 +154,7 @@ class Runner {
         runs.push_back(point.path());
     {
       std::list<FolderLock> locks;
-      for (const fs::path& run : runs) locks.emplace_back(run, kCommand);
+      for (const fs::path& run : runs) locks.emplace_back(run, kSweepCommand);
       for (const fs::path& run : runs) train::clear_run_folder(run);
     }
     for (const fs::path& run : runs) {
